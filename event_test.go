@@ -1,0 +1,66 @@
+package idem_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/idem-go/idem"
+)
+
+func TestLogEvents_levelSaysWhoHasToLook(t *testing.T) {
+	cause := errors.New("the cause")
+	request := func(outcome idem.Outcome, status int, err error) idem.Event {
+		return idem.Event{Kind: idem.EventRequest, Outcome: outcome, Status: status, Err: err}
+	}
+	for name, c := range map[string]struct {
+		event idem.Event
+		level string
+	}{
+		"executed":                {request(idem.OutcomeExecuted, 201, nil), "INFO"},
+		"replayed":                {request(idem.OutcomeReplayed, 201, nil), "INFO"},
+		"a refusal":               {request(idem.OutcomeRefused, 409, nil), "INFO"},
+		"a malformed key":         {request(idem.OutcomeKeyInvalid, 400, cause), "INFO"},
+		"a key that is missing":   {request(idem.OutcomeKeyMissing, 400, cause), "INFO"},
+		"another request":         {request(idem.OutcomeMismatch, 409, nil), "INFO"},
+		"a body that was cut off": {request(idem.OutcomeReleased, 400, cause), "INFO"},
+		"nobody":                  {request(idem.OutcomeUnauthenticated, 401, cause), "INFO"},
+		"not applied":             {request(idem.OutcomeReleased, 500, cause), "WARN"},
+		"unavailable":             {request(idem.OutcomeUnavailable, 503, cause), "WARN"},
+		"withheld":                {request(idem.OutcomeWithheld, 409, nil), "WARN"},
+		"unknown":                 {request(idem.OutcomeUnknown, 409, cause), "ERROR"},
+		"a panic":                 {idem.Event{Kind: idem.EventPanic, Err: cause}, "ERROR"},
+		"a re-run":                {idem.Event{Kind: idem.EventRerun, Err: cause}, "WARN"},
+		"a sweep":                 {idem.Event{Kind: idem.EventSweep, Rows: 7}, "INFO"},
+		"a sweep that failed":     {idem.Event{Kind: idem.EventSweep, Err: cause}, "WARN"},
+	} {
+		var out bytes.Buffer
+		c.event.Scope = "somebody's"
+		idem.LogEvents(slog.New(slog.NewJSONHandler(&out, nil)))(t.Context(), c.event)
+		var line map[string]any
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %q is not one line (%v)", name, out.String(), err)
+		}
+		if line["level"] != c.level {
+			t.Errorf("%s is told at %v, want %s", name, line["level"], c.level)
+		}
+		if bytes.Contains(out.Bytes(), []byte("somebody")) {
+			t.Errorf("%s: the scope is in the log: %s", name, out.String())
+		}
+	}
+}
+
+func TestLogEvents_isSilentBelowTheLevelOfTheLogger(t *testing.T) {
+	var out bytes.Buffer
+	observe := idem.LogEvents(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	observe(t.Context(), idem.Event{Kind: idem.EventRequest, Outcome: idem.OutcomeExecuted, Status: 201})
+	if out.Len() != 0 {
+		t.Errorf("got %q, want nothing", out.String())
+	}
+	observe(t.Context(), idem.Event{Kind: idem.EventRequest, Outcome: idem.OutcomeUnknown, Status: 409})
+	if out.Len() == 0 {
+		t.Error("an unknown outcome was not told")
+	}
+}

@@ -1,0 +1,5 @@
+//go:build idem_nolocks
+
+package claim
+
+const advisoryLocks = false

@@ -1,0 +1,14 @@
+-- effect_index: the unique index on (scope, effect_key) is there and valid. It is
+-- the guarantee; everything else only saves work.
+-- Rows: one if it is not.
+select 'idem.applied_effects', 'applied_effects_pkey',
+       'the unique index on (scope, effect_key) is missing or not valid: nothing keeps an effect from happening twice'
+where  not exists (
+           select from pg_index as i
+           where  i.indrelid = 'idem.applied_effects'::regclass
+           and    i.indisunique and i.indisvalid and i.indisready and i.indimmediate
+           and    i.indpred is null and i.indexprs is null
+           and    (select array_agg(a.attname::text order by a.attname)
+                   from   pg_attribute as a
+                   where  a.attrelid = i.indrelid and a.attnum = any (i.indkey::smallint[]))
+                  = array['effect_key', 'scope']);

@@ -1,0 +1,3 @@
+-- instance: the random id of this database.
+-- Rows: one.
+select id from idem.instance;

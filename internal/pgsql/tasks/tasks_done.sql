@@ -1,0 +1,31 @@
+-- tasks_done: running -> done
+-- Finishes tasks on a lease whose handlers have ended, each under the fence of its
+-- take. Skips locked rows. Commits by itself, as durable as an answer.
+-- $1 queues  $2 ids  $3 fences
+-- Rows: the positions, from 1, of those that are done under their fence, now or by an
+-- earlier try. Of the others see task_look.
+with raised as materialized (
+    select clock_timestamp() as t,
+           set_config('synchronous_commit',
+                      case current_setting('synchronous_commit')
+                           when 'remote_apply' then 'remote_apply' else 'on' end, true) as durable
+), mine as materialized (
+    select * from unnest($1::text[], $2::bigint[], $3::uuid[]) with ordinality as m (queue, id, fence, n)
+), held as materialized (
+    select c.queue, c.id, c.fence, m.n
+    from   mine as m join idem.tasks as c on c.queue = m.queue and c.id = m.id
+    where  c.fence = m.fence and c.status = 'running'
+    order  by c.id
+    for    no key update of c skip locked
+), finished as (
+    update idem.tasks as c
+    set    status = 'done', attempts = c.attempts + 1, lease_until = null, alone = false,
+           finished_at = raised.t, updated_at = raised.t, expires_at = raised.t + make_interval(secs => c.retention)
+    from   held, raised
+    where  c.queue = held.queue and c.id = held.id and c.fence = held.fence and c.status = 'running' and durable is not null
+    returning held.n
+)
+select n from finished
+union  all
+select m.n from mine as m join idem.tasks as c on c.queue = m.queue and c.id = m.id
+where  c.fence = m.fence and c.status = 'done';
