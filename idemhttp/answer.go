@@ -1,0 +1,148 @@
+package idemhttp
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/idem-go/idem"
+)
+
+// answer tells the client how its request ended and raises the event.
+func (x *exchange) answer(e ending) {
+	if e.answer != nil && e.own == nil {
+		if refused, ok := x.recheck(e.answer); ok {
+			e = refused
+		}
+	}
+	if e.unguarded {
+		h := x.w.Header()
+		if e.own != nil {
+			h = e.own.header // which replaces what is set on the writer
+		}
+		h.Set(headerStatus, "unguarded")
+	}
+	status := 0
+	switch {
+	case e.panicked != nil:
+		x.rethrow(e)
+	case e.problem != "":
+		status = x.tell(&e)
+	case e.own != nil:
+		status = e.own.status
+		e.own.write(x.w)
+	default:
+		status = e.answer.Status
+		x.replay(e)
+	}
+	x.done(e, status)
+}
+
+// recheck asks the route, for one who did not run the handler, whether this
+// caller may have this answer.
+func (x *exchange) recheck(a *idem.Answer) (e ending, refused bool) {
+	if x.route.ReplayCheck == nil {
+		return ending{}, false
+	}
+	r := x.request(x.r.Context())
+	switch err := x.route.ReplayCheck(r, *a); {
+	case err == nil:
+		return ending{}, false
+	case temporary(err):
+		return failed(codeUnavailable, err), true
+	default:
+		return failed(codeReplayRefused, err), true
+	}
+}
+
+// tell writes a problem.
+func (x *exchange) tell(e *ending) int {
+	p, ok := x.problems[e.problem]
+	if !ok {
+		panic("idemhttp: a problem that is not in the table: " + e.problem)
+	}
+	if e.detail != "" {
+		p.Detail = e.detail
+	}
+	p.SafeNewKey = p.SafeNewKey && !e.unsafe
+	if e.unguarded && e.problem == codeUnknown {
+		p.Retryable = false
+		p.Detail = "Whether this request took effect has to be found out by the operator. It had no key, so a repeat would be another request."
+	}
+	if e.problem == codeInFlight && x.route.InFlight202 {
+		p.Status = http.StatusAccepted
+	}
+	e.outcome = cmp.Or(e.outcome, p.outcome)
+	p.write(x.w)
+	return p.Status
+}
+
+// replay writes an answer that this request did not make itself.
+func (x *exchange) replay(e ending) {
+	a := e.answer
+	h := x.w.Header()
+	writeFields(h, a.Header)
+	if e.remembered {
+		h.Set(headerReplayed, "true")
+	}
+	if a.Reference != "" {
+		w := &fetchWriter{ResponseWriter: x.w, status: a.Status}
+		x.route.Fetch(w, x.request(x.r.Context()), a.Reference)
+		w.finish()
+		return
+	}
+	if _, set := h["Content-Type"]; !set && len(a.Body) > 0 {
+		h["Content-Type"] = nil // the first answer had none either
+	}
+	x.w.WriteHeader(a.Status)
+	if len(a.Body) > 0 {
+		_, _ = x.w.Write(a.Body) // the client may be gone; its retry gets the same
+	}
+}
+
+// fetchWriter answers the stored status unless Fetch writes one.
+type fetchWriter struct {
+	http.ResponseWriter
+	status int
+	wrote  bool
+}
+
+func (w *fetchWriter) WriteHeader(status int) {
+	w.wrote = w.wrote || status >= 200
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *fetchWriter) Write(p []byte) (int, error) {
+	w.finish()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *fetchWriter) finish() {
+	if !w.wrote {
+		w.WriteHeader(w.status)
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *fetchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// rethrow passes a handler's panic on to the program's own recoverer.
+func (x *exchange) rethrow(e ending) {
+	p := e.panicked
+	x.done(e, 0)
+	if p.exited {
+		panic(http.ErrAbortHandler) // the handler's goroutine ended without an answer
+	}
+	if p.value != http.ErrAbortHandler {
+		x.observe(idem.Event{Kind: idem.EventPanic, Err: p.err()})
+	}
+	panic(p.value)
+}
+
+func (x *exchange) done(e ending, status int) {
+	x.observe(idem.Event{Kind: idem.EventRequest, Outcome: e.outcome, Status: status, Elapsed: elapsedSince(x.arrived), Waited: x.waited, Err: e.err})
+}
+
+func (x *exchange) observe(e idem.Event) {
+	e.Route, e.Scope, e.Key = x.route.Name, x.scope, x.key
+	x.db.Observe(x.r.Context(), e)
+}

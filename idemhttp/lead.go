@@ -1,0 +1,163 @@
+package idemhttp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/internal/claim"
+)
+
+// maxReruns is how often a handler is run again after a serialization failure or
+// a deadlock: what still fails then meets more load than a retry can mend.
+const maxReruns = 3
+
+// lead claims the key and runs the handler if the key is fresh. Whatever
+// happens, those who wait are told.
+func (x *exchange) lead(f *flight) ending {
+	e := failed(codeUnavailable, nil) // for a panic of the guard's own, of which nothing is known
+	landed := false
+	land := func() {
+		if !landed {
+			landed = true
+			x.flights.land(f, e)
+		}
+	}
+	defer land()
+	if x.route.Lease > 0 {
+		e = x.account(x.leaseAndRun(f))
+	} else {
+		e = x.account(x.claimAndRun(f))
+	}
+	land()
+	x.runAfterCommit(e.afterCommit)
+	return e
+}
+
+// account counts an answer that was read from the database, and keeps what is
+// counted until the exchange is over.
+func (x *exchange) account(e ending) ending {
+	if e.hold == nil && e.answer != nil {
+		held, err := x.budget.hold(len(e.answer.Body))
+		if err != nil {
+			return failed(codeUnavailable, err)
+		}
+		e.hold = held
+	}
+	x.hold = e.hold
+	return e
+}
+
+// claimAndRun claims until the key is fresh or has an outcome, waiting while
+// another process works on it, and running the handler again where that may
+// help.
+func (x *exchange) claimAndRun(f *flight) ending {
+	ctx := context.WithoutCancel(x.r.Context())
+	patience, done := context.WithDeadline(ctx, x.arrived.Add(x.route.Wait))
+	defer done()
+	run := x.newRun(ctx)
+	defer func() { run.stop() }() // which a first run sets
+	intent := x.intent()
+	intent.Started = f.start
+	for {
+		c, err := claim.Begin(ctx, x.db.Pool(), intent)
+		if err != nil {
+			return refused(err)
+		}
+		outcome := c.Outcome
+		if outcome == claim.Fresh {
+			e, next := run.once(c)
+			if next == ends {
+				return e
+			}
+			intent.Lazy = false // it is known by now not to pay
+			if next == runsAgain {
+				continue
+			}
+			outcome = claim.InFlight
+		}
+		if outcome != claim.InFlight {
+			return found(c.Found)
+		}
+		if e, again := x.waitElsewhere(patience, f); !again {
+			return e
+		}
+	}
+}
+
+// waitElsewhere waits, while there is time, until a key that another process works
+// on is worth claiming again.
+func (x *exchange) waitElsewhere(patience context.Context, f *flight) (e ending, again bool) {
+	f.isAway()
+	changed := x.elsewhere.Wait(patience, x.scope, x.key)
+	x.waited = elapsedSince(x.arrived)
+	return ending{problem: codeInFlight, elsewhere: true}, changed
+}
+
+func (x *exchange) intent() claim.Intent {
+	return claim.Intent{
+		Scope:       x.scope,
+		Key:         x.key,
+		Fingerprint: x.prints.current,
+		Same:        x.prints.same,
+		Isolation:   x.route.TxOptions.IsoLevel,
+		Limit:       x.route.Limit,
+		TTL:         x.route.TTL,
+		Tombstone:   x.route.Tombstone,
+		Lease:       x.route.Lease,
+		Lazy:        x.route.LazyClaim,
+	}
+}
+
+// refused is the end of a request whose key could not be claimed. Nothing has run.
+func refused(err error) ending {
+	if errors.Is(err, idem.ErrUnavailable) {
+		return failed(codeUnavailable, err)
+	}
+	return failed(codeNotApplied, err)
+}
+
+// found is the end by what is remembered of the key.
+func found(f claim.Found) ending {
+	switch f.Outcome {
+	case claim.Answered:
+		return replayed(&f.Answer)
+	case claim.Withheld:
+		return failed(codeWithheld, nil)
+	case claim.Entombed:
+		return failed(codeExpired, nil)
+	case claim.Unknown:
+		return failed(codeUnknown, nil)
+	case claim.Mismatch:
+		return failed(codeMismatch, nil)
+	case claim.InFlight, claim.Abandoned: // met after the handler has run
+		return failed(codeInFlight, nil)
+	default:
+		panic("idemhttp: a claim found an outcome that is not known")
+	}
+}
+
+// runUnguarded runs a request without a key, where the route allows that, in a
+// transaction of its own.
+func (x *exchange) runUnguarded() ending {
+	ctx := context.WithoutCancel(x.r.Context())
+	run := x.newRun(ctx)
+	defer func() { run.stop() }() // which a first run sets
+	for {
+		c, err := claim.BeginUnkeyed(ctx, x.db.Pool(), claim.Intent{Isolation: x.route.TxOptions.IsoLevel, Limit: x.route.Limit})
+		if err != nil {
+			return refused(err)
+		}
+		e, next := run.once(c)
+		if next != ends {
+			continue
+		}
+		x.hold = e.hold
+		x.runAfterCommit(e.afterCommit)
+		e.unguarded = true
+		if e.own != nil {
+			e.outcome = idem.OutcomeUnguarded
+		}
+		return e
+	}
+}
