@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/idem-go/idem/internal/pgsql/tasks"
+	"github.com/idem-go/idem/internal/standby"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// task is one that the worker has taken.
+type task struct {
+	id                     int64
+	kind                   string
+	key                    *string
+	payload                []byte
+	priority               int16
+	runAt                  time.Time
+	attempts, takes        int32 // those before this one, and with it
+	maxAttempts, retention int32
+	delay                  float64 // seconds for which it was due
+	take                   *take
+	lease                  time.Duration
+	handler                *handler
+	lost, unwanted         atomic.Bool // the lease is; its cancellation was asked for
+}
+
+// forgets reports whether the task is deleted when it is done. One that was taken before
+// may have left an effect that nobody knows the outcome of: it is left to the sweep, which
+// looks for that, with its time over at once.
+func (t *task) forgets() bool { return t.retention == 0 && t.takes == 1 }
+
+// take is one batch that the worker has taken, under one fence.
+type take struct {
+	fence   uuid.UUID
+	queue   string
+	alone   bool
+	started int // how many of its tasks may be started, as the database knows
+	begun   int // how many are
+	open    int // how many have not ended
+	// somebody else has to find a task of it whose end could not be recorded
+	broken atomic.Bool
+}
+
+// place is the place of a task in the order in which those of one priority are taken.
+type place struct {
+	runAt time.Time
+	id    int64
+}
+
+// fromFirst are the places before all others.
+func fromFirst() []place {
+	return slices.Repeat([]place{{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), 0}}, len(priorities))
+}
+
+// takeLimit bounds one take, and how long it waits for a connection.
+const takeLimit = 15 * time.Second
+
+// takes takes up to limit tasks, behind the given places of each priority. The first of
+// them, as many as start, may be started at once. What takes have taken whose reply was
+// lost is given back before.
+func (l *lane) takes(ctx context.Context, sql string, limit, start int, behind []place, lost []uuid.UUID) taken {
+	t := taken{alone: sql == tasks.TakeAlone, lost: lost}
+	acquiring, cancel := context.WithTimeout(ctx, takeLimit)
+	defer cancel()
+	conn, err := l.w.db.Pool().Acquire(acquiring)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	defer conn.Release()
+	// What is taken must be known here, also if the worker is told to end meanwhile.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), takeLimit)
+	defer stop()
+	if len(lost) > 0 {
+		if _, t.err = conn.Exec(ctx, tasks.Undo, l.queue, texts(lost)); t.err != nil {
+			return t
+		}
+		t.lost = nil
+	}
+	standby.Warned(conn.Conn().PgConn()) // of what went before
+	k := &take{fence: uuid.New(), queue: l.queue, alone: t.alone, started: start}
+	t.batch, t.spent, t.err = l.query(ctx, conn, sql, k, limit, behind)
+	if t.err == nil && len(t.batch) > 0 && standby.Warned(conn.Conn().PgConn()) {
+		t.err = errUnconfirmed // or the end of their lease gives them back
+	}
+	if t.err != nil {
+		t.batch, t.lost = nil, []uuid.UUID{k.fence}
+	}
+	k.open, t.full = len(t.batch), len(t.batch) == limit
+	return t
+}
+
+// query runs a take. spent is how long the database has looked.
+func (l *lane) query(ctx context.Context, conn *pgxpool.Conn, sql string, k *take, limit int, behind []place) (batch []*task, spent time.Duration, err error) {
+	dues, ids := make([]time.Time, len(behind)), make([]int64, len(behind))
+	for i, p := range behind {
+		dues[i], ids[i] = p.runAt, p.id
+	}
+	rows, err := conn.Query(ctx, sql, l.queue, k.fence, l.w.id, l.kinds, l.leases, limit, k.started, priorities, dues, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	var seconds float64
+	for rows.Next() {
+		t := &task{take: k}
+		if err := rows.Scan(&t.id, &t.kind, &t.key, &t.payload, &t.priority, &t.runAt, &t.attempts,
+			&t.takes, &t.maxAttempts, &t.retention, &t.delay, &seconds); err != nil {
+			return nil, 0, err
+		}
+		if t.id == 0 {
+			continue // nothing is due
+		}
+		t.handler = l.w.handlers[t.kind]
+		t.lease = t.handler.options.Lease
+		batch = append(batch, t)
+	}
+	return batch, time.Duration(seconds * float64(time.Second)), rows.Err()
+}
+
+var errUnconfirmed = errors.New("no synchronous standby has confirmed the commit")
+
+// priorities are those that a task may have, in the order in which they are taken.
+var priorities = func() (all []int16) {
+	for p := MaxPriority; p >= MinPriority; p-- {
+		all = append(all, int16(p))
+	}
+	return all
+}()
+
+// texts are fences as a statement takes many.
+func texts(fences []uuid.UUID) []string {
+	all := make([]string, len(fences))
+	for i, f := range fences {
+		all[i] = f.String()
+	}
+	return all
+}
