@@ -1,0 +1,4 @@
+package admin
+
+// ReleaseWithin is a release that has not ended yet.
+var ReleaseWithin = releaseWithin
