@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/admin"
+	"github.com/spf13/cobra"
+)
+
+// settleFlags are the flags of idem effects settle.
+type settleFlags struct {
+	scope, result, reason, actor string
+	applied, absent              bool
+	correct, yes                 bool
+}
+
+func newEffectsSettleCommand(e env) *cobra.Command {
+	var flags settleFlags
+	cmd := &cobra.Command{
+		Use:   "settle KEY",
+		Short: "Decide, by evidence, what has become of an unknown effect",
+		Long: `Decides what has become of an effect that is unknown, or that was left by a process
+which is gone. Ask the other side first, by the downstream key. --applied: it was
+done; every later call returns the result, which is what the program's call would
+have returned. --absent: it was not done, and the next retry calls. Refused (exit
+code 4) for an effect that is settled, whose request or task is alive, or whose last
+call may still be under way; only the result that a person has given is replaced, by --correct.
+Who settled it and why is written down in the audit.`,
+		Example: `  idem effects settle charge:payment:17 --scope shop --applied --result '{"id":"ch_51","status":"captured"}' --reason 'in their list, ticket 4711' --yes
+  idem effects settle charge:payment:17 --scope shop --applied --result @charge.json --reason 'ticket 4711' --actor carol --yes
+  idem effects settle charge:payment:17 --scope shop --absent --reason 'no such charge by 03:40, ticket 4711' --yes --json`,
+		Args: arguments(1, "one KEY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flag("actor").Changed {
+				flags.actor = whoRuns()
+			}
+			s, err := e.settlement(cmd, flags, args[0])
+			if err != nil {
+				return err
+			}
+			return e.withDB(cmd, func(ctx context.Context, db *idem.DB) error {
+				return e.effectsSettle(ctx, db, s, asJSON(cmd))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&flags.scope, "scope", "", "whose effect (required)")
+	cmd.Flags().BoolVar(&flags.applied, "applied", false, "it was done; needs --result")
+	cmd.Flags().StringVar(&flags.result, "result", "", "what the call would have returned: `JSON`, @FILE, or @- for stdin")
+	cmd.Flags().BoolVar(&flags.absent, "absent", false, "it was not done, with proof")
+	cmd.Flags().BoolVar(&flags.correct, "correct", false, "with --applied: replace the result that a person has given before")
+	cmd.Flags().StringVar(&flags.reason, "reason", "", "the evidence, for whoever reads the audit (required)")
+	cmd.Flags().StringVar(&flags.actor, "actor", "", "who does this; else the system's user at this host")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "do it: what is settled stays so, but for --correct (required)")
+	return cmd
+}
+
+// settlement tells what the command line lacks before any database work.
+func (e env) settlement(cmd *cobra.Command, f settleFlags, key string) (admin.Settlement, error) {
+	s := admin.Settlement{Scope: f.scope, Key: key, As: admin.StatusAbsent, Correct: f.correct, Actor: f.actor, Reason: f.reason}
+	given := cmd.Flag("result").Changed
+	switch {
+	case f.scope == "":
+		return s, usagef("effects settle needs --scope: whose effect is it?")
+	case f.applied == f.absent:
+		return s, usagef("effects settle needs either --applied or --absent: was it done?")
+	case f.applied && !given:
+		return s, usagef("effects settle --applied needs --result: what would the call have returned? null if nothing")
+	case f.absent && f.correct:
+		return s, usagef("effects settle --correct needs --applied: only a result can be corrected")
+	case f.absent && given:
+		return s, usagef("effects settle --absent takes no --result: what was not done has none")
+	case f.reason == "":
+		return s, usagef("effects settle needs --reason: it is written down for whoever asks later")
+	case f.actor == "":
+		return s, usagef("effects settle needs --actor: who does this?")
+	case !f.yes:
+		return s, usagef("effects settle decides for good; add --yes")
+	}
+	if err := errors.Join(idem.ValidScope(f.scope), admin.ValidEffectKey(key)); err != nil || f.absent {
+		return s, err
+	}
+	s.As = admin.StatusApplied
+	var err error
+	s.Result, err = e.resultFlag(f.result)
+	return s, err
+}
+
+// resultFlag reads the value of --result, or the file that it names.
+func (e env) resultFlag(value string) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(value, "@")
+	result := []byte(value)
+	if isFile {
+		var err error
+		if result, err = e.readBounded(name, idem.MaxResult); err != nil {
+			return nil, usagef("cannot read the file of --result: %w", err)
+		}
+	}
+	switch {
+	case len(result) > idem.MaxResult:
+		return nil, usagef("--result has more than %d bytes", idem.MaxResult)
+	case !json.Valid(result):
+		return nil, usagef("--result is not JSON; give what the program's call would have returned, null if that is nothing")
+	}
+	return result, nil
+}
+
+// readBounded reads a file, or stdin for -, as far as it may be long and one byte beyond.
+func (e env) readBounded(name string, most int64) ([]byte, error) {
+	from := e.stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	return io.ReadAll(io.LimitReader(from, most+1))
+}
+
+func (e env) effectsSettle(ctx context.Context, db *idem.DB, s admin.Settlement, asJSON bool) error {
+	if err := admin.Writable(ctx, db.Pool()); err != nil {
+		return err
+	}
+	change, err := admin.SettleEffect(ctx, db, s)
+	switch {
+	case errors.Is(err, admin.ErrNoEffect):
+		return exitf(exitNotFound, "the scope %s has no effect %s: it was never started", printable(s.Scope), printable(s.Key))
+	case err != nil:
+		return err
+	case asJSON:
+		return e.writeJSON(newChangeJSON(change))
+	case s.As == admin.StatusApplied:
+		return e.write(fmt.Sprintf("settled %s of %s as applied; the next retry goes on with its result\n", printable(s.Key), printable(s.Scope)))
+	}
+	return e.write(fmt.Sprintf("settled %s of %s as absent; the next retry calls again, with the same downstream key\n", printable(s.Key), printable(s.Scope)))
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/idem-go/idem/admin"
+	"github.com/idem-go/idem/queue"
+)
+
+// tasksInSentence bounds how many tasks a sentence names.
+const tasksInSentence = 5
+
+// unfinished is the first of the tasks that will still run, or runs; nil if there is none.
+func unfinished(tasks []admin.Task) *admin.Task {
+	for i, t := range tasks {
+		if !t.Finished() {
+			return &tasks[i]
+		}
+	}
+	return nil
+}
+
+// anyTask reports whether one of the tasks has the status.
+func anyTask(tasks []admin.Task, status queue.Status) bool {
+	for _, t := range tasks {
+		if t.Status == status {
+			return true
+		}
+	}
+	return false
+}
+
+// tasksText says what has become of tasks, the good news last; empty if there are none.
+func tasksText(tasks []admin.Task) string {
+	var parts []string
+	for _, group := range []struct {
+		status queue.Status
+		text   string
+	}{
+		{queue.StatusFailed, "Failed for good"},
+		{queue.StatusCancelled, "Cancelled"},
+		{queue.StatusRunning, "Running now"},
+		{queue.StatusPending, "Will still run"},
+		{queue.StatusDone, "Done"},
+	} {
+		if names := tasksWith(tasks, group.status); names != "" {
+			parts = append(parts, group.text+": "+names+".")
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// tasksWith names the tasks with a status.
+func tasksWith(tasks []admin.Task, status queue.Status) string {
+	var names []string
+	more := 0
+	for _, t := range tasks {
+		switch {
+		case t.Status != status:
+		case len(names) == tasksInSentence:
+			more++
+		default:
+			names = append(names, taskName(t))
+		}
+	}
+	text := strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// joined are the parts that are not empty, as sentences behind each other.
+func joined(parts ...string) string {
+	var said []string
+	for _, part := range parts {
+		if part != "" {
+			said = append(said, part)
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+// writeTasks writes the tasks of a story, if there are any.
+func (e env) writeTasks(tasks []admin.Task, paint func(color, string) string) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	rows := [][]string{{"  TASK", "KIND", paint(plain, "STATUS"), "ATTEMPTS", "CAUSED BY", "CREATED", "UPDATED", "LAST ERROR"}}
+	for _, t := range tasks {
+		rows = append(rows, []string{
+			"  " + taskName(t), printable(t.Kind), paint(taskColor(t), taskText(t)), attemptsText(t), intentText(t.Cause),
+			moment(t.CreatedAt), moment(t.UpdatedAt), firstLine(t.LastError),
+		})
+	}
+	return e.writePart("Tasks", rows)
+}
