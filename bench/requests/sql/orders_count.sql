@@ -1,0 +1,2 @@
+-- How many orders there are.
+select count(*)::float8 from orders

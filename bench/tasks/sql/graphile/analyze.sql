@@ -1,0 +1,1 @@
+vacuum (analyze) graphile_worker._private_jobs

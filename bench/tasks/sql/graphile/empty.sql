@@ -1,0 +1,1 @@
+truncate graphile_worker._private_jobs, graphile_worker._private_job_queues

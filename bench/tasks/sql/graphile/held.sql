@@ -1,0 +1,1 @@
+select count(*) from graphile_worker._private_jobs where locked_at is not null

@@ -1,0 +1,2 @@
+-- A task is held by a row lock, which ends with its worker.
+select 0

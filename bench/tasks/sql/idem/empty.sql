@@ -1,0 +1,1 @@
+truncate idem.tasks, idem.takes

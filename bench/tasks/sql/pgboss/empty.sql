@@ -1,0 +1,1 @@
+truncate pgboss.job cascade

@@ -1,0 +1,1 @@
+truncate receipts restart identity

@@ -1,0 +1,1 @@
+truncate river_job

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/idem-go/idem/queue"
+)
+
+// subject is one way to have background work done.
+type subject struct {
+	name     string
+	settings string // printed
+	pool     int    // connections of its process to PostgreSQL, at most
+	// open makes it, in a process that is this program once more; nil, if it runs in one
+	// of Node.
+	open opener
+	node bool
+	// store is the directory of sql/ with what is to be known of its tables.
+	store string
+	redis bool // Redis keeps its tasks instead
+	ours  bool
+	// once says that an effect in the database and the end of its task commit together.
+	once bool
+	// keeps says that finished tasks are kept.
+	keeps bool
+	// slow says that it needs minutes where others need seconds, and is killed among a
+	// tenth of their tasks.
+	slow bool
+	// only are the phases in which it takes part; nil means all.
+	only []string
+}
+
+// The subjects that goals name.
+const (
+	ours      = "idem"
+	oursKept  = "idem, retained"
+	oursPolls = "idem, polling only"
+	riverBest = "River"
+	riverTx   = "River, JobCompleteTx"
+	graphile  = "graphile-worker"
+)
+
+var subjects = []subject{
+	{name: ours, store: "idem", pool: 40, open: newForgetting(queue.Config{}), ours: true, once: true,
+		settings: "defaults (32 at once), `queue.Forget`, no keys"},
+	{name: riverBest, store: "river", pool: 50, open: newRiver(false), keeps: true,
+		settings: "as its own benchmark: 2000 workers, FetchCooldown 2 ms, FetchPollInterval 20 ms; `InsertManyFast`"},
+	{name: graphile, store: "graphile", pool: 25, node: true,
+		settings: "its performance preset: concurrentJobs 24, localQueue 500, completeJobBatchDelay and failJobBatchDelay 0"},
+	{name: oursKept, store: "idem", pool: 40, open: newRetaining(), ours: true, once: true, keeps: true,
+		settings: "defaults (32 at once; a key for each task, finished tasks are kept for 7 days)"},
+	{name: "pg-boss", store: "pgboss", pool: 25, node: true, keeps: true,
+		settings: "batchSize 100, localConcurrency 4, burstWhenBatchFull, useListenNotify"},
+	{name: "asynq", redis: true, pool: 50, open: newAsynq,
+		settings: "Redis (appendfsync everysec), 100 workers, TaskCheckInterval 10 ms; batches by 32 at once"},
+	{name: riverTx, store: "river", pool: 50, open: newRiver(true), once: true, keeps: true, slow: true, only: []string{noop, insert, killed},
+		settings: "River as above, each task completed in the transaction of its handler"},
+	{name: "gue", store: "gue", pool: gueWorkers + 1, open: newGue, once: true, slow: true,
+		settings: "100 workers, poll interval 500 ms, RunAtPollStrategy; handlers in the task's transaction"},
+	{name: "River, as it comes", store: "river", pool: 50, open: newRiverAsItComes(), keeps: true, slow: true, only: []string{noop, insert, latency, killed},
+		settings: "100 workers, otherwise defaults"},
+	{name: oursPolls, store: "idem", pool: 40, open: newForgetting(queue.Config{PollOnly: true}), ours: true, once: true, only: []string{latency},
+		settings: "idem with `PollOnly`, every second"},
+}
+
+func (s subject) takesPart(phase string) bool { return s.only == nil || slices.Contains(s.only, phase) }
+
+// killedAmong is of how many tasks a kill is in the middle.
+func (s subject) killedAmong(n int) int {
+	if s.slow {
+		return n / 10
+	}
+	return n
+}
+
+// patience bounds what a subject is given to end what a killed worker has left.
+const patience = 45 * time.Second
