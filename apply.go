@@ -162,8 +162,8 @@ func (a application) bind(ctx context.Context) error {
 		if leased.Within(tx) {
 			return nil
 		}
-		if leased.Final() {
-			return fmt.Errorf("%w: apply %s in idem.Tx itself", ErrFinal, a.effect.Key)
+		if err := leased.Final(); err != nil {
+			return fmt.Errorf("%w: apply %s in idem.Tx itself", err, a.effect.Key)
 		}
 	}
 	held, err := x.Hold(ctx, tx)

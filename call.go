@@ -107,8 +107,9 @@ func callable(ctx context.Context, e Effect, nothing bool) (execution.Leased, er
 		return nil, fmt.Errorf("%w: the function of %q is nil; give Call what it is to do", ErrEffectInvalid, e.Key)
 	case !leased:
 		return nil, ErrNoLease
-	case x.Final():
-		return nil, fmt.Errorf("%w: %s", ErrFinal, e.Key)
+	}
+	if err := x.Final(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, e.Key)
 	}
 	return x, e.valid(true)
 }

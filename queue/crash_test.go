@@ -142,6 +142,7 @@ func TestT11_tasksOfAnUnreachableWorkerRunAgain(t *testing.T) {
 }
 
 func TestT12_aFrozenWorkersCompletionIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, leased := range map[string]bool{"in the transaction": false, "on a lease": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFloor(t)
@@ -212,6 +213,7 @@ func TestT12_aCompletionUnderAnOldFenceIsRefused(t *testing.T) {
 // A frozen worker's open transaction holds rows that its successor needs: not for longer
 // than the handler's time and 5 seconds.
 func TestT12_aFrozenTransactionBlocksNoLongerThanItsLimit(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for a limit of 6 seconds")
 	}

@@ -117,7 +117,7 @@ func (a *attempt) missing(ctx context.Context, result idem.TaskResult, why error
 		a.giveUp(errors.Join(why, err))
 	case standing == endedByMe:
 		a.close(result, why)
-	case standing == doneByMe: // by a COMMIT that was late
+	case standing == doneByMe, standing == gone && errors.Is(why, errNotYet): // by a COMMIT that was late
 		a.close(idem.TaskDone, nil)
 	default:
 		a.close(idem.TaskLeaseLost, errors.Join(idem.ErrLeaseLost, why))

@@ -43,6 +43,7 @@ func TestT14_aPanicIsAnErrorWithAStack(t *testing.T) {
 }
 
 func TestT14_aHandlerThatNeverReturnsIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for name, leased := range map[string]bool{"in the transaction": false, "on a lease": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFloor(t)

@@ -27,8 +27,17 @@ func (l *leased) Fence() uuid.UUID { return l.task.take.fence }
 // Instance is the random id of the database.
 func (l *leased) Instance(ctx context.Context) (uuid.UUID, error) { return l.w.db.Instance(ctx) }
 
-// Final reports whether the final transaction has begun.
-func (l *leased) Final() bool { return l.tx.begun() }
+// Final is why no effect may be called any more, now that the final transaction has begun;
+// nil before.
+func (l *leased) Final() error {
+	switch {
+	case !l.tx.begun():
+		return nil
+	case l.task.lost.Load():
+		return idem.ErrLeaseLost
+	}
+	return idem.ErrFinal
+}
 
 // Within reports whether x is the final transaction or a savepoint in it.
 func (l *leased) Within(x pgx.Tx) bool { return l.owns(x) }

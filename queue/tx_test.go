@@ -15,6 +15,7 @@ import (
 // Whatever happens around the COMMIT of a handler's transaction: its writes are there
 // once, the task is done, and nobody tells of two ends.
 func TestT26_theTruthAboutALostCommitIsFound(t *testing.T) {
+	t.Parallel()
 	commits, committed := faultproxy.Executes("commit"), faultproxy.Completes("COMMIT")
 	for name, c := range map[string]struct {
 		when     func(faultproxy.Message) bool
@@ -81,6 +82,7 @@ func TestT26_theTruthAboutALostCommitIsFound(t *testing.T) {
 }
 
 func TestT27_aHandlerThatLocksItsOwnTaskKeepsItsLease(t *testing.T) {
+	t.Parallel()
 	f := newFloor(t)
 	kind := queue.Define[job]("job", queue.Options{Lease: shortLease, Timeout: time.Minute})
 	f.enqueue(kind, job{N: 1, Do: "lock"}, job{N: 2})
@@ -113,6 +115,7 @@ func TestT27_aHandlerThatLocksItsOwnTaskKeepsItsLease(t *testing.T) {
 
 // A transaction is the worker's to end: what a handler does to it is found out.
 func TestTx_aHandlerCannotEndIt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		do     func(ctx context.Context, tx pgx.Tx) error
 		rows   int
@@ -205,6 +208,7 @@ func TestTx_aTransactionThatCouldNotBeBegunIsNoSuccess(t *testing.T) {
 }
 
 func TestTx_aDeadlockRunsTheHandlerAgainAtNoCost(t *testing.T) {
+	t.Parallel()
 	f := newFloor(t)
 	f.exec("insert into runs (n) values (1), (2)")
 	kind := queue.Define[job]("job", queue.Options{})

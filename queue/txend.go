@@ -27,6 +27,7 @@ var (
 	errStayed  = errors.New("the handler has returned and still uses its transaction")
 	errRefused = errors.New("the commit was refused")
 	errUnknown = errors.New("whether the transaction was committed could not be learnt")
+	errNotYet  = errors.New("the connection was lost before the commit")
 )
 
 // commit commits the handler's writes together with the end of the task, and reports
@@ -128,9 +129,10 @@ func (t *transaction) undo(ctx context.Context) error {
 	return nil
 }
 
-// readBack learns whether a COMMIT took effect whose reply was lost. The transaction holds
-// the task's row to its end: whoever can lock it knows that it is over, and the row says
-// how.
+// readBack learns whether a COMMIT took effect whose reply was lost. From the end of the
+// task on the transaction holds its row: whoever can lock it knows that it is over, and the
+// row says how, unless the server has not come to that end yet (errNotYet). Then whoever
+// writes the row first has it.
 func (t *transaction) readBack(ctx context.Context, cause error) error {
 	t.release()
 	ctx, cancel := context.WithTimeout(ctx, t.a.task.lease)
@@ -142,7 +144,7 @@ func (t *transaction) readBack(ctx context.Context, cause error) error {
 		case standing == doneByMe, standing == gone:
 			return nil
 		case standing == stillMine:
-			return fmt.Errorf("%w: the connection was lost before the commit: %w", idem.ErrUnavailable, cause)
+			return fmt.Errorf("%w: %w: %w", idem.ErrUnavailable, errNotYet, cause)
 		default:
 			return errors.Join(idem.ErrLeaseLost, cause)
 		}

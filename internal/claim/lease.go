@@ -177,8 +177,17 @@ func (l *Lease) Tx() pgx.Tx { return l.final.tx }
 // Fence is the claim's mark.
 func (l *Lease) Fence() uuid.UUID { return l.fence }
 
-// Final reports whether the final transaction has begun.
-func (l *Lease) Final() bool { return l.final.pooled.Load() != nil || l.final.session.answered.Load() }
+// Final is why no effect may be called any more, now that the final transaction has begun
+// or the guard has answered; nil before.
+func (l *Lease) Final() error {
+	switch {
+	case l.final.pooled.Load() == nil && !l.final.session.answered.Load():
+		return nil
+	case l.lost():
+		return idem.ErrLeaseLost
+	}
+	return idem.ErrFinal
+}
 
 // Within reports whether x is the final transaction or a savepoint in it.
 func (l *Lease) Within(x pgx.Tx) bool {

@@ -15,9 +15,10 @@ type Leased interface {
 	Fence() uuid.UUID
 	// Instance is the random id of the database.
 	Instance(ctx context.Context) (uuid.UUID, error)
-	// Final reports whether the final transaction has begun, and Within whether
-	// tx is that transaction or a savepoint in it.
-	Final() bool
+	// Final is why no effect may be called any more: idem.ErrFinal once the final
+	// transaction has begun, idem.ErrLeaseLost if it cannot because the lease was lost;
+	// nil before. Within reports whether tx is that transaction or a savepoint in it.
+	Final() error
 	Within(tx pgx.Tx) bool
 	// Enter begins a call of an effect, unless one of the same is under way or the
 	// handler has returned, or was given up; exit ends it. going is noted at once (see

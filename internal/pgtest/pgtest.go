@@ -5,6 +5,7 @@ package pgtest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -17,9 +18,20 @@ import (
 	"go.uber.org/goleak"
 )
 
+// parallel is how many of the tests that call Parallel run at a time, unless -parallel
+// says otherwise: more than a small machine has processors, since most of their time they
+// wait for limits and leases to be over.
+const parallel = "4"
+
 // Main runs a package's tests: call it from TestMain. It stops the server, and
 // fails if a goroutine is left behind.
 func Main(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked {
+		_ = flag.Set("test.parallel", parallel) // a flag of every test binary
+	}
 	status := m.Run()
 	if err := testdb.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest: the server did not stop:", err)
