@@ -182,8 +182,12 @@ func (l *life) succeed(ctx context.Context, t task, want outcome) error {
 }
 
 // bequeath ends the leases of the dead, and gives their tasks back, as every worker does
-// within a second.
+// within a second. What the dead had sent has been carried out by then: a take that comes
+// later would use up the task's next attempt, as it may in earnest.
 func (l *life) bequeath(ctx context.Context, queue string) error {
+	if err := l.deserted(ctx); err != nil {
+		return err
+	}
 	if err := l.lapse(ctx); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // dispatch starts as many of the kept tasks as there is room for, once the database
 // knows that they may have been started.
 func (l *lane) dispatch(ctx context.Context) {
-	n := min(l.slots-len(l.running), len(l.buffer))
+	n := min(l.free(), len(l.buffer))
 	if n <= 0 || l.stuck {
 		return
 	}

@@ -58,6 +58,7 @@ type lane struct {
 	short     bool        // the last look found no more, and was not from the beginning
 	stuck     bool        // what is started could not be noted
 	askAlone  bool        // there may be a task to be taken alone
+	awaited   bool        // the take of one is on its way
 	holds     bool        // it keeps the worker from taking another task alone
 	alone     *take       // for this one
 }
@@ -131,6 +132,7 @@ func (l *lane) run(ctx context.Context) {
 	l.base, l.clocks = base, newClocks()
 	defer l.clocks.stop()
 	for ctx.Err() == nil {
+		l.askForSuspect(ctx) // ahead of the others, which may leave no room for it for long
 		l.dispatch(ctx)
 		l.ask(ctx)
 		l.await(ctx)
@@ -165,14 +167,29 @@ func (l *lane) await(ctx context.Context) {
 	}
 }
 
-// ask begins a take if there is room and may be something to take.
-func (l *lane) ask(ctx context.Context) {
+// free is for how many tasks there is room. One to be taken alone has its place from when it
+// is asked for.
+func (l *lane) free() int {
 	free := l.slots - len(l.running)
-	if l.askAlone && free > 0 && l.w.suspect.CompareAndSwap(false, true) {
-		l.askAlone, l.holds = false, true
+	if l.awaited {
+		free--
+	}
+	return free
+}
+
+// askForSuspect begins the take of a task to be taken alone, if there is room and may be
+// one.
+func (l *lane) askForSuspect(ctx context.Context) {
+	if l.askAlone && l.free() > 0 && l.w.suspect.CompareAndSwap(false, true) {
+		l.askAlone, l.holds, l.awaited = false, true, true
 		l.clocks.calm.Reset(suspectTime)
 		l.fetch(ctx, tasks.TakeAlone, 1, 1, true)
 	}
+}
+
+// ask begins a take if there is room and may be something to take.
+func (l *lane) ask(ctx context.Context) {
+	free := l.free()
 	room := free + l.want - len(l.buffer)
 	if !l.more || l.taking || room <= 0 || len(l.buffer) > (free+l.want)/2 || l.w.ends.unfinished() > maxUnfinished {
 		return
@@ -217,7 +234,11 @@ func (l *lane) receive(ctx context.Context, t taken) {
 // received notes that a take is not on its way any more.
 func (l *lane) received(t taken) {
 	l.fetches--
-	l.taking = l.taking && t.alone
+	if t.alone {
+		l.awaited = false
+	} else {
+		l.taking = false
+	}
 	l.lost = append(l.lost, t.lost...)
 }
 

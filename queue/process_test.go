@@ -3,6 +3,7 @@ package queue_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,11 +33,13 @@ type orders struct {
 	Lease       time.Duration
 	Timeout     time.Duration
 	Leased      bool
+	Attempts    int // 0: three
+	Connections int // 0: one for each handler, and some
 }
 
 // kind is the kind that worker processes and their tests share.
 func (o orders) kind() *queue.Kind[job] {
-	return queue.Define[job]("job", queue.Options{Lease: o.Lease, Timeout: o.Timeout, MaxAttempts: 3, Backoff: time.Millisecond})
+	return queue.Define[job]("job", queue.Options{Lease: o.Lease, Timeout: o.Timeout, MaxAttempts: cmp.Or(o.Attempts, 3), Backoff: time.Millisecond})
 }
 
 var workerProcess = register("worker", workAsChild)
@@ -61,7 +64,7 @@ func workAsChild() int {
 	if err != nil {
 		return ended(err)
 	}
-	config.MaxConns = int32(o.Concurrency + 4)
+	config.MaxConns = int32(cmp.Or(o.Connections, o.Concurrency+4))
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return ended(err)
@@ -108,6 +111,13 @@ func act(ctx context.Context, tx pgx.Tx, j job) error {
 		select {}
 	case "work":
 		time.Sleep(time.Millisecond)
+	case "effect":
+		fmt.Println("runs", j.N)
+		time.Sleep(20 * time.Millisecond)
+		_, _, err := idem.Apply(ctx, tx, idem.Effect{Scope: "test", Key: fmt.Sprint("job:", j.N)}, func(context.Context, pgx.Tx) (int, error) {
+			return j.N, write()
+		})
+		return err
 	case "hang": // before it writes
 		fmt.Println("runs", j.N)
 		<-ctx.Done()
