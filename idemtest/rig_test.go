@@ -32,8 +32,9 @@ func guarded(route idemhttp.Route, handler func(pool *pgxpool.Pool) http.Handler
 		if err != nil {
 			return nil, err
 		}
-		route.Name = "POST /orders"
-		return guard.Route(route)(handler(pool)), nil
+		named := route // several are served at a time
+		named.Name = "POST /orders"
+		return guard.Route(named)(handler(pool)), nil
 	}
 }
 

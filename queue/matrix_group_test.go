@@ -44,9 +44,10 @@ type matrixGroup struct {
 	gone    chan struct{}            // closed when it has ended
 	killed  bool
 
-	mu   sync.Mutex
-	told map[string][]string // by way: what its worker took the attempts to have come to
-	last string              // what it said last
+	mu     sync.Mutex
+	told   map[string][]string // by way: what its worker took the attempts to have come to
+	last   string              // what it said last
+	failed bool                // something is wrong that no busy machine can have done
 }
 
 func (m *matrix) newGroup(step matrixStep, fault string, round int) *matrixGroup {
@@ -59,7 +60,11 @@ func (m *matrix) newGroup(step matrixStep, fault string, round int) *matrixGroup
 	return g
 }
 
+// errorf fails the cell, which is not tried again.
 func (g *matrixGroup) errorf(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = true
 	g.t.Errorf("%s × %s: %s", g.step.name, g.fault, fmt.Sprintf(format, args...))
 }
 
@@ -164,9 +169,7 @@ func (g *matrixGroup) reach(ctx context.Context) bool {
 			select {
 			case <-g.reached[way.name]:
 				visited.Add(1)
-				if got, err := g.truth(ctx, way, victimKey); err != nil || got.matrixTruth != g.step.want[way.name] {
-					g.latef("%s: at the step it is %v (%v), want %v", way.name, got, err, g.step.want[way.name])
-				}
+				g.look(ctx, way)
 			case <-g.gone:
 				g.errorf("%s: the process ended before the step", way.name)
 			case <-time.After(matrixPatience):
@@ -176,6 +179,24 @@ func (g *matrixGroup) reach(ctx context.Context) bool {
 	}
 	all.Wait()
 	return int(visited.Load()) == len(matrixWays)
+}
+
+// look compares what is true at the step with what must be.
+func (g *matrixGroup) look(ctx context.Context, way matrixWay) {
+	got, err := g.truth(ctx, way, victimKey)
+	want := g.step.want[way.name]
+	switch {
+	case err == nil && way.off(got.matrixTruth, want):
+		g.errorf("%s: at the step it is %v, want %v", way.name, got.matrixTruth, want)
+	case err != nil || got.matrixTruth != want:
+		g.latef("%s: at the step it is %v (%v), want %v", way.name, got.matrixTruth, err, want)
+	}
+}
+
+// off reports whether rows or money are wrong, and not only late: there is more than the
+// task may ever leave, or not what belongs to its status.
+func (w matrixWay) off(got, want matrixTruth) bool {
+	return got.rows > w.rows || got.charges > w.charges || got.status == want.status && got != want
 }
 
 func (g *matrixGroup) strike() {
@@ -307,10 +328,10 @@ func (g *matrixGroup) judge(ctx context.Context) {
 			g.errorf("%s: %v", way.name, errors.Join(err, err2))
 		case victim.matrixTruth != want || victim.doubtful > 0:
 			g.errorf("%s: in the end it is %v with %d doubtful effects, want %v", way.name, victim, victim.doubtful, want)
+		case neighbour.matrixTruth != want || neighbour.doubtful > 0:
+			g.errorf("%s: in the end its neighbour is %v with %d doubtful effects, want %v", way.name, neighbour, neighbour.doubtful, want)
 		case victim.attempts > 2:
 			g.latef("%s: it took %d attempts, want at most one more than without a fault: %s", way.name, victim.attempts, victim.errors)
-		case neighbour.matrixTruth != want || neighbour.doubtful > 0:
-			g.errorf("%s: in the end its neighbour is %v, want %v", way.name, neighbour, want)
 		case neighbour.attempts > g.mayTake(way):
 			g.latef("%s: its neighbour took %d attempts, want %d: %s", way.name, neighbour.attempts, g.mayTake(way), neighbour.errors)
 		}

@@ -37,6 +37,7 @@ type matrix struct {
 
 	mu    sync.Mutex
 	table map[[3]string]string // by way, step and fault: what was seen there
+	again []string             // the rounds after which a cell was tried again, and why
 }
 
 // TestT11_T12_T26_E6_crashMatrix strikes a worker at every step of a task, in every way,
@@ -63,20 +64,23 @@ func TestT11_T12_T26_E6_crashMatrix(t *testing.T) {
 	all.Wait()
 	m.unvisited()
 	m.print()
+	m.printAgain()
 }
 
-// try tries a cell, and again if it has told more of the machine than of the worker.
+// try tries a cell, and again if it has told more of the machine than of the worker: never
+// if what it leaves is wrong.
 func (m *matrix) try(ctx context.Context, step matrixStep, fault string) {
 	for round := 1; ; round++ {
 		g := m.newGroup(step, fault, round)
 		g.try(ctx)
 		switch {
-		case len(g.late) == 0:
+		case g.failed || len(g.late) == 0:
 			return
 		case round == matrixRounds:
 			g.errorf("in each of %d rounds, lastly: %s", round, strings.Join(g.late, "; "))
 			return
 		}
+		m.noteAgain(g, round)
 	}
 }
 
@@ -121,6 +125,27 @@ func (m *matrix) note(way matrixWay, g *matrixGroup, seen string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table[[3]string{way.name, g.step.name, g.fault}] = seen
+}
+
+// noteAgain notes that a cell is tried again, and why.
+func (m *matrix) noteAgain(g *matrixGroup, round int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.again = append(m.again, fmt.Sprintf("%s × %s, after round %d: %s", g.step.name, g.fault, round, strings.Join(g.late, "; ")))
+}
+
+// printAgain says what was tried again.
+func (m *matrix) printAgain() {
+	if len(m.again) == 0 {
+		m.t.Log("no cell was tried again")
+		return
+	}
+	cells := make(map[string]bool)
+	for _, why := range m.again {
+		cell, _, _ := strings.Cut(why, ", after round")
+		cells[cell] = true
+	}
+	m.t.Logf("%d cells were tried again, since attempts or times were off and what they left was not:\n%s", len(cells), strings.Join(m.again, "\n"))
 }
 
 // unvisited fails the test for every cell in which nothing was reached.

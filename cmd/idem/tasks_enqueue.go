@@ -31,9 +31,12 @@ func newTasksEnqueueCommand(e env) *cobra.Command {
 		Short: "Enqueue one task",
 		Long: `Enqueues one task, as the program does: a key that the queue remembers makes no second
 one. The same kind and payload is a duplicate, which is told and no error; another is
-refused (exit code 4). The payload is JSON and compared byte for byte, without spaces
-between its parts. What the program's kind says of its queue, priority, attempts and
-retention is not known here: give it. Who did it and why is written down in the audit.`,
+refused (exit code 4). The payload is JSON; the spaces between its parts are taken out,
+and the rest is compared with the bytes that are stored. The program reads both instead:
+what it calls a duplicate may be refused here, for another order of members, or for
+spaces that plain SQL has stored. What the program's kind says of its queue, priority,
+attempts and retention is not known here: give it. Who did it and why is written down in
+the audit.`,
 		Example: `  idem tasks enqueue receipt.send --key receipt:17 --payload '{"order":17}' --reason 'lost in the fire, ticket 4711'
   idem tasks enqueue report.make --unkeyed --payload @report.json --queue reports --delay 1h --reason 'asked by Ms. Lind'
   idem tasks enqueue receipt.send --key receipt:18 --payload @- --priority 3 --reason 'ticket 4711' --json <receipt.json`,

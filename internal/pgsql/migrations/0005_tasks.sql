@@ -102,13 +102,13 @@ create table idem.queues (
 
 comment on table idem.tasks is 'Background work, by queue and key, and what came of it. A finished row is kept until expires_at, and its key with it.';
 comment on column idem.tasks.status is 'pending: to be taken from run_at on. running: a worker has it, on a lease. done, failed, cancelled: finished; failed is a dead letter.';
-comment on column idem.tasks.attempts is 'How often the handler has been started, without a start that has not ended yet.';
+comment on column idem.tasks.attempts is 'How often the handler has been started since it was enqueued, or retried by hand; without a start that has not ended yet, or was put off or given back.';
 comment on column idem.tasks.takes is 'How often a worker has taken it, whether its handler was started or not.';
 comment on column idem.tasks.fence is 'The mark of the take that has it, or that has finished it.';
 comment on column idem.tasks.priority is 'From -5 to 5; the highest is taken first.';
 comment on column idem.tasks.alone is 'It was running when its worker died, and is taken alone.';
 comment on column idem.tasks.cancel_at is 'When somebody has asked for its cancellation while it was running.';
-comment on column idem.tasks.retention is 'For how many seconds the finished row, and its key, is kept; 0: it is deleted when it is done.';
+comment on column idem.tasks.retention is 'For how many seconds the row, and its key, is kept when it is done; cancelled it is kept for a day at least, failed for 30 days. 0: it is deleted when it is done.';
 comment on column idem.tasks.fingerprint is 'SHA-256 of what the same task means; null: its payload.';
 comment on column idem.tasks.errors is 'What its last failed attempts have come to.';
 comment on column idem.tasks.cause_door is 'What it was enqueued by: request (cause_scope and cause_key are the key''s) or task (the queue and the id).';
