@@ -24,6 +24,9 @@ const noConstraints = `alter table idem.idempotency_keys drop constraint state_c
 	alter domain idem.task_priority drop constraint priority_range;
 	alter domain idem.task_max_attempts drop constraint max_attempts_range;
 	alter domain idem.task_retention drop constraint retention_range;
+	alter domain idem.task_attempts drop constraint attempts_range;
+	alter domain idem.task_takes drop constraint takes_range;
+	alter domain idem.task_errors drop constraint errors_array;
 	alter domain idem.task_run_at drop constraint run_at_range`
 
 const answered = `insert into idem.idempotency_keys (scope, key, fence, state, fingerprint_version, fingerprint,
@@ -198,6 +201,9 @@ func TestCheck_knowsWhatAWorkerMayLeaveBehind(t *testing.T) {
 		"a key of no bytes":             {enqueued + "('q', 'k', '', '')", []string{"task_name"}},
 		"due after the calendar":        {enqueued + "('q', 'k', 'a', ''); update idem.tasks set run_at = 'infinity'", []string{"task_limits"}},
 		"no attempts allowed":           {enqueued + "('q', 'k', 'a', ''); update idem.tasks set max_attempts = 0", []string{"task_limits"}},
+		"no room to count attempts":     {taken + "update idem.tasks set attempts = 2147483647, takes = 2147483647", []string{"task_limits"}},
+		"no room to count takes":        {taken + "update idem.tasks set takes = 1000000001", []string{"task_limits"}},
+		"errors that are no array":      {taken + "update idem.tasks set errors = '{}'", []string{"task_limits"}},
 		"too large":                     {enqueued + "('q', 'k', 'a', convert_to(repeat('x', 1048577), 'UTF8'))", []string{"task_limits"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,8 @@ const (
 	// how it ended, and what it says of a commit has been seen.
 	EventTask EventKind = "task"
 	// EventWorker is raised when something of a worker's own has failed, which it will try
-	// again: the database is away, for example.
+	// again: the database is away, for example; or, once at its start, when the pool is too
+	// small for it.
 	EventWorker EventKind = "worker"
 )
 

@@ -63,7 +63,7 @@ func TestG5_theShippedGrantsEnqueueWorkAndSweep(t *testing.T) {
 		}
 	}})
 	pool := db.Pool()
-	w := queue.NewWorker(db, queue.Config{Poll: 50 * time.Millisecond})
+	w := queue.NewWorker(db, queue.Config{Concurrency: 4, Poll: 50 * time.Millisecond}) // no more than the pool has connections
 	options := queue.Options{Backoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond, MaxAttempts: 2}
 	kind := func(name string) *queue.Kind[string] { return queue.Define[string](name, options) }
 	within, leased, dead, gone := kind("within"), kind("leased"), kind("dead"), kind("gone")

@@ -29,23 +29,31 @@ const (
 	afterCommitLimit = 10 * time.Second
 )
 
-// attempt is one execution of a task's handler: of its task, what the handler sees.
+// attempt is one execution of a task's handler, in one run of it or several.
 type attempt struct {
-	w     *Worker
-	task  *task
-	ctx   context.Context // of the handler's time; what the handler gets carries the execution, too
-	stop  context.CancelCauseFunc
-	tx    *tx
-	calls execution.Calls // of a handler on a lease, in all of its runs
-	run   *execution.Run  // the one that is under way
+	w       *Worker
+	task    *task
+	ctx     context.Context // of the handler's time; what the handler gets carries the execution, too
+	stop    context.CancelCauseFunc
+	calls   execution.Calls // of a handler on a lease, in all of its runs
+	current *run            // the one that is under way, or was the last
 
 	elapsed time.Duration // the handler's time
+	unheard bool          // a try to finish the task had no reply, so that it may have been
+}
+
+// run is one run of an attempt's handler, as the handler sees it. A goroutine that it has
+// left behind keeps this one and its transaction, and has no part in the next.
+type run struct {
+	*attempt
+	tx      *tx
+	effects *execution.Run // those that are called in it, on a lease
 
 	mu          sync.Mutex
 	afterCommit []func(context.Context)
 }
 
-var _ execution.Execution = (*attempt)(nil)
+var _ execution.Execution = (*run)(nil)
 
 func newAttempt(base context.Context, w *Worker, t *task) *attempt {
 	a := &attempt{w: w, task: t}
@@ -53,8 +61,12 @@ func newAttempt(base context.Context, w *Worker, t *task) *attempt {
 	return a
 }
 
+func newRun(a *attempt) *run {
+	return &run{attempt: a, tx: newTx(a), effects: a.calls.NewRun()}
+}
+
 // Tx is the transaction of the handler.
-func (a *attempt) Tx() pgx.Tx { return a.tx }
+func (r *run) Tx() pgx.Tx { return r.tx }
 
 // Pool is the worker's.
 func (a *attempt) Pool() *pgxpool.Pool { return a.w.db.Pool() }
@@ -71,10 +83,10 @@ func (a *attempt) KeepWrites() {}
 func (a *attempt) Reference(string) {}
 
 // AfterCommit adds a function to be called once the commit is known.
-func (a *attempt) AfterCommit(fn func(context.Context)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.afterCommit = append(a.afterCommit, fn)
+func (r *run) AfterCommit(fn func(context.Context)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.afterCommit = append(r.afterCommit, fn)
 }
 
 // work runs the handler and ends the attempt.
@@ -102,16 +114,14 @@ func (a *attempt) work(base context.Context) {
 // once runs the handler once. It returns when the handler has, or, some time after its
 // context has ended, without it.
 func (a *attempt) once() error {
-	a.tx, a.run = newTx(a), a.calls.NewRun()
+	r := newRun(a)
+	a.current = r
 	if cause := context.Cause(a.ctx); cause != nil {
 		return cause
 	}
-	a.mu.Lock()
-	a.afterCommit = nil
-	a.mu.Unlock()
 	returned := make(chan error, 1)
 	a.w.running.Add(1)
-	go a.handle(execution.With(a.ctx, a.execution()), returned)
+	go r.handle(execution.With(a.ctx, r.execution()), returned)
 	select {
 	case err := <-returned:
 		return err
@@ -123,38 +133,48 @@ func (a *attempt) once() error {
 	case err := <-returned:
 		return err
 	case <-overrun.C:
-		a.tx.abandon()
+		r.tx.abandon()
 		return errStray
 	}
 }
 
 // execution is what the handler's context carries.
-func (a *attempt) execution() execution.Execution {
-	if a.task.handler.leased {
-		return &leased{a, &a.calls, a.run}
+func (r *run) execution() execution.Execution {
+	if r.task.handler.leased {
+		return &leased{r, &r.calls}
 	}
-	return a
+	return r
 }
 
 var errStray = errors.New("the handler has not returned")
 
 // handle calls the handler. A panic is an error with a stack.
-func (a *attempt) handle(ctx context.Context, returned chan<- error) {
+func (r *run) handle(ctx context.Context, returned chan<- error) {
 	err := errExited // unless it returns or panics
 	defer func() {
-		a.w.running.Add(-1)
+		r.w.running.Add(-1)
 		returned <- err
 	}()
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p, debug.Stack()}
-			a.w.db.Observe(ctx, a.event(idem.EventPanic, "", err))
+			r.w.db.Observe(ctx, r.event(idem.EventPanic, "", err))
 		}
 	}()
-	err = a.task.handler.run(ctx, a)
+	err = legible(r.task.handler.run(ctx, r))
 }
 
 var errExited = errors.New("the handler has left by runtime.Goexit")
+
+// legible returns a handler's error, having asked it all that the attempt will: its text,
+// and each error that it wraps what it is. A nil pointer of the program's own type, for
+// one, is an error that panics then, which must happen here and not in the worker.
+func legible(err error) error {
+	if err != nil {
+		_, _, _ = err.Error(), errors.Is(err, errExited), errors.As(err, new(*panicked))
+	}
+	return err
+}
 
 type panicked struct {
 	value any
@@ -168,7 +188,7 @@ func (a *attempt) finish(ctx context.Context, err error) (again bool) {
 	late := context.Cause(a.ctx)
 	deadline, _ := a.ctx.Deadline()
 	a.elapsed = a.task.handler.options.Timeout - time.Until(deadline)
-	a.run.End()
+	a.current.effects.End()
 	undecided := a.calls.Why() // whatever the handler makes of it
 	switch {
 	case undecided == nil, errors.Is(err, undecided):
@@ -183,14 +203,14 @@ func (a *attempt) finish(ctx context.Context, err error) (again bool) {
 			return false
 		}
 	} else {
-		a.tx.rollback(ctx)
+		a.current.tx.rollback(ctx)
 		if err == nil {
 			err = late
 		} else if late != nil && !errors.Is(err, late) {
 			err = fmt.Errorf("%w: %w", late, err)
 		}
 	}
-	if late == nil && undecided == nil && (sqlstate.Rerunnable(err) || sqlstate.Rerunnable(a.tx.failed())) {
+	if late == nil && undecided == nil && !a.unheard && (sqlstate.Rerunnable(err) || sqlstate.Rerunnable(a.current.tx.failed())) {
 		return true
 	}
 	a.conclude(ctx, err)
@@ -200,7 +220,7 @@ func (a *attempt) finish(ctx context.Context, err error) (again bool) {
 // succeed finishes the task with what the handler has written in its transaction, or soon,
 // together with others, if that is nothing.
 func (a *attempt) succeed(ctx context.Context) (ended bool, err error) {
-	written, err := a.tx.commit(ctx)
+	written, err := a.current.tx.commit(ctx)
 	switch {
 	case err != nil:
 		return false, err
@@ -218,7 +238,7 @@ func (a *attempt) close(result idem.TaskResult, why error) {
 	a.w.ends.close(a.task)
 	ctx := context.WithoutCancel(a.ctx)
 	if result == idem.TaskDone {
-		a.runAfterCommit(ctx)
+		a.current.runAfterCommit(ctx)
 	}
 	a.w.db.Observe(ctx, a.event(idem.EventTask, result, why))
 }
@@ -237,32 +257,45 @@ func (a *attempt) event(kind idem.EventKind, result idem.TaskResult, err error) 
 }
 
 // hasAfterCommit reports whether there is something to be done after the commit.
-func (a *attempt) hasAfterCommit() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.afterCommit) > 0
+func (r *run) hasAfterCommit() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.afterCommit) > 0
 }
 
-func (a *attempt) runAfterCommit(ctx context.Context) {
-	a.mu.Lock()
-	all := a.afterCommit
-	a.afterCommit = nil
-	a.mu.Unlock()
+func (r *run) runAfterCommit(ctx context.Context) {
+	r.mu.Lock()
+	all := r.afterCommit
+	r.afterCommit = nil
+	r.mu.Unlock()
 	if len(all) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, afterCommitLimit)
 	defer cancel()
 	for _, fn := range all {
-		a.after(ctx, fn)
+		r.after(ctx, fn)
 	}
 }
 
-func (a *attempt) after(ctx context.Context, fn func(context.Context)) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.w.db.Observe(ctx, a.event(idem.EventPanic, "", &panicked{p, debug.Stack()}))
-		}
+// after calls one of them, in a goroutine of its own: runtime.Goexit ends the one that it
+// is called in, and must not take the attempt's.
+func (r *run) after(ctx context.Context, fn func(context.Context)) {
+	returned := make(chan error, 1)
+	go func() {
+		err := errAfterExited // unless it returns or panics
+		defer func() {
+			if p := recover(); p != nil {
+				err = &panicked{p, debug.Stack()}
+			}
+			returned <- err
+		}()
+		fn(ctx)
+		err = nil
 	}()
-	fn(ctx)
+	if err := <-returned; err != nil {
+		r.w.db.Observe(ctx, r.event(idem.EventPanic, "", err))
+	}
 }
+
+var errAfterExited = errors.New("a function given to idem.AfterCommit has left by runtime.Goexit")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	"github.com/idem-go/idem/internal/sqlstate"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -158,9 +159,12 @@ func (c *completer) finishBy(ctx context.Context, sql string, batch []*attempt) 
 	if len(batch) == 0 {
 		return true
 	}
-	done, err := c.finished(ctx, sql, batch)
+	done, sent, err := c.finished(ctx, sql, batch)
 	if err != nil {
 		c.w.trouble(ctx, "", "finish tasks", err)
+		for _, a := range batch {
+			a.unheard = a.unheard || sent && sqlstate.Fatal(err)
+		}
 		c.postpone(batch...)
 		return false
 	}
@@ -175,7 +179,8 @@ func (c *completer) finishBy(ctx context.Context, sql string, batch []*attempt) 
 	return all
 }
 
-func (c *completer) finished(ctx context.Context, sql string, batch []*attempt) (done []bool, err error) {
+// finished is one try to finish a batch. sent says that the database may have got it.
+func (c *completer) finished(ctx context.Context, sql string, batch []*attempt) (done []bool, sent bool, err error) {
 	all := make([]*task, len(batch))
 	for i, a := range batch {
 		all[i] = a.task
@@ -183,9 +188,14 @@ func (c *completer) finished(ctx context.Context, sql string, batch []*attempt) 
 	queues, ids, fences := columns(all)
 	ctx, cancel := context.WithTimeout(ctx, takeLimit)
 	defer cancel()
-	rows, err := c.w.db.Pool().Query(ctx, sql, queues, ids, fences)
+	conn, err := c.w.db.Pool().Acquire(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, sql, queues, ids, fences)
+	if err != nil {
+		return nil, true, err
 	}
 	done = make([]bool, len(batch))
 	var n int
@@ -193,18 +203,18 @@ func (c *completer) finished(ctx context.Context, sql string, batch []*attempt) 
 		done[n-1] = true
 		return nil
 	})
-	return done, err
+	return done, true, err
 }
 
 // look decides what became of a task that could not be finished: its row is locked, or
 // the lease was lost. It waits for nobody, since others wait behind it, and reports false
 // if it is to be tried again.
 func (c *completer) look(ctx context.Context, a *attempt) bool {
-	switch standing, err := a.look(ctx, true); {
-	case err != nil, standing == stillMine:
+	switch s, err := a.look(ctx, tasks.Stands); {
+	case err != nil, s.held():
 		c.postpone(a)
 		return false
-	case standing == doneByMe, standing == gone:
+	case a.finished(s):
 		c.ended(a, idem.TaskDone, nil)
 	default:
 		c.ended(a, idem.TaskLeaseLost, idem.ErrLeaseLost)
@@ -215,15 +225,15 @@ func (c *completer) look(ctx context.Context, a *attempt) bool {
 // ended is the end of an attempt. What is to be done after the commit is the program's,
 // and must not keep others waiting.
 func (c *completer) ended(a *attempt, result idem.TaskResult, why error) {
-	if a.hasAfterCommit() {
-		go func() {
-			a.close(result, why)
-			c.less()
-		}()
-		return
+	end := func() {
+		defer c.less()
+		a.close(result, why)
 	}
-	a.close(result, why)
-	c.less()
+	if a.current.hasAfterCommit() {
+		go end()
+	} else {
+		end()
+	}
 }
 
 // less is called for each that is finished.

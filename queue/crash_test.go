@@ -11,6 +11,7 @@ import (
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/faultproxy"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	"github.com/idem-go/idem/internal/pgtest"
 	"github.com/idem-go/idem/queue"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,16 +21,22 @@ import (
 const shortLease = time.Second
 
 // wantTakenOver waits until n tasks are done by a second attempt, and fails unless the
-// last of them is found to be a dead worker's within the lease and 2 seconds of the crash.
+// last of them is found to be a dead worker's within the lease and 2 seconds of the crash,
+// and the first has been started again by then.
 func (f *floor) wantTakenOver(n int, crash time.Time) {
 	f.t.Helper()
 	f.untilCount(n, 30*time.Second, "select count(*) from idem.tasks where status = 'done'")
 	found := valueOf[float64](f, "select extract(epoch from max((errors -> 0 ->> 'at')::timestamptz) - $1)::float8 from idem.tasks", crash)
-	if limit := (shortLease + 2*time.Second).Seconds(); found > limit {
+	limit := (shortLease + 2*time.Second).Seconds()
+	if found > limit {
 		f.t.Errorf("the last of them is found %.2fs after the crash, want %.2fs at most", found, limit)
 	}
+	first := valueOf[float64](f, "select extract(epoch from min(finished_at) - $1)::float8 from idem.tasks", crash)
+	if first > limit { // handlers take no time: it was started before that
+		f.t.Errorf("the first of them is done %.2fs after the crash, want it started again after %.2fs at most", first, limit)
+	}
 	done := valueOf[float64](f, "select extract(epoch from max(finished_at) - $1)::float8 from idem.tasks", crash)
-	f.t.Logf("the last is found %.2fs after the crash, and done after %.2fs; the lease is %v", found, done, shortLease)
+	f.t.Logf("the last is found %.2fs after the crash; the first is done after %.2fs, the last after %.2fs; the lease is %v", found, first, done, shortLease)
 	f.wantCount(n, "select count(*) from idem.tasks where attempts = 2 and last_error is not null and jsonb_array_length(errors) = 1")
 	f.wantCount(n, "select count(*) from runs")
 	f.wantCount(n, "select count(distinct n) from runs")
@@ -44,7 +51,7 @@ func (f *floor) now() time.Time {
 func TestT11_tasksOfAKilledWorkerRunAgain(t *testing.T) {
 	for name, do := range map[string]string{"in the transaction": "freeze", "on a lease": "hang"} {
 		t.Run(name, func(t *testing.T) {
-			f := newFloor(t)
+			f := newFloorAt(t, pgtest.Direct(t, pgtest.NewURL(t))) // 50 transactions are open at a time
 			o := orders{URL: f.url, Concurrency: 50, Lease: shortLease, Timeout: time.Minute, Leased: do == "hang"}
 			f.enqueue(o.kind(), jobs(50, do)...)
 			p := startProcess(t, o)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	"github.com/jackc/pgx/v5"
 )
 
 // dispatch starts as many of the kept tasks as there is room for, once the database
@@ -14,7 +15,7 @@ func (l *lane) dispatch(ctx context.Context) {
 	if n <= 0 || l.stuck {
 		return
 	}
-	ready, err := l.note(ctx, l.buffer[:n])
+	ended, err := l.note(ctx, l.buffer[:n])
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
@@ -23,22 +24,37 @@ func (l *lane) dispatch(ctx context.Context) {
 		l.stuck = true
 		l.clocks.note.Reset(notePause)
 		return
-	case !ready:
-		l.giveBack(l.base, l.buffer[:n]) // of what others have ended, nothing
-		l.more = true
-	default:
-		for _, t := range l.buffer[:n] {
-			t.take.begun++
-			l.start(t)
-		}
-		l.starts += n
+	case len(ended) > 0:
+		l.withdraw(ended)
+		l.dispatch(ctx) // of the others
+		return
 	}
+	for _, t := range l.buffer[:n] {
+		t.take.begun++
+		l.start(t)
+	}
+	l.starts += n
 	l.buffer = slices.Delete(l.buffer, 0, n)
 }
 
+// withdraw gives back the kept tasks of takes that were ended by others, for whom they
+// were a dead worker's: most of them are another's by now.
+func (l *lane) withdraw(ended []*take) {
+	of := func(t *task) bool { return slices.Contains(ended, t.take) }
+	var given []*task
+	for _, t := range l.buffer {
+		if of(t) {
+			given = append(given, t)
+		}
+	}
+	l.buffer = slices.DeleteFunc(l.buffer, of)
+	l.giveBack(l.base, given)
+	l.more = true
+}
+
 // note tells the database how many of each take's tasks may have been started by now. It
-// reports false if a take of them was ended by others.
-func (l *lane) note(ctx context.Context, starting []*task) (bool, error) {
+// returns the takes among them that were ended by others.
+func (l *lane) note(ctx context.Context, starting []*task) (ended []*take, err error) {
 	begun := make(map[*take]int)
 	for _, t := range starting {
 		begun[t.take]++
@@ -50,7 +66,7 @@ func (l *lane) note(ctx context.Context, starting []*task) (bool, error) {
 		}
 	}
 	if len(late) == 0 {
-		return true, nil
+		return nil, nil
 	}
 	fences, counts := make([]string, len(late)), make([]int32, len(late))
 	for i, k := range late {
@@ -58,12 +74,23 @@ func (l *lane) note(ctx context.Context, starting []*task) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	tag, err := l.w.db.Pool().Exec(ctx, tasks.Start, l.queue, fences, counts)
-	if err != nil || tag.RowsAffected() != int64(len(late)) {
-		return false, err
+	rows, err := l.w.db.Pool().Query(ctx, tasks.Start, l.queue, fences, counts)
+	if err != nil {
+		return nil, err
+	}
+	noted := make([]bool, len(late))
+	var n, started int
+	_, err = pgx.ForEachRow(rows, []any{&n, &started}, func() error {
+		late[n-1].started, noted[n-1] = started, true
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, k := range late {
-		k.started = int(counts[i])
+		if !noted[i] {
+			ended = append(ended, k)
+		}
 	}
-	return true, nil
+	return ended, nil
 }

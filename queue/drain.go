@@ -13,6 +13,8 @@ const (
 	heedLimit = 5 * time.Second
 	// tryLimit bounds one try of a statement that is made again if it fails.
 	tryLimit = 5 * time.Second
+	// settlePause spaces the tries to give back what is not known to be taken.
+	settlePause = 100 * time.Millisecond
 )
 
 // drain ends a lane: it gives back what it has not started, lets handlers end within the
@@ -28,7 +30,26 @@ func (l *lane) drain(abandon context.CancelFunc) {
 	l.rest(heedLimit)
 	abandon()
 	l.rest(commitLimit) // which bounds what they still do
+	l.settle()
 	l.trust()
+}
+
+// settle gives back what takes have taken whose reply was lost: it tries again, since the
+// connections that the pool has kept may have died with theirs. No take is on its way any
+// more: each has its limit, and the lane has waited for longer.
+func (l *lane) settle() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.base), tryLimit)
+	defer cancel()
+	for len(l.lost) > 0 {
+		undone, err := l.undo(ctx, l.w.db.Pool(), l.lost)
+		if err != nil {
+			l.w.trouble(ctx, l.queue, "give tasks back", err)
+		}
+		l.found(undone)
+		if len(l.lost) > 0 && !pause(ctx, settlePause) {
+			return
+		}
+	}
 }
 
 // rest waits for the running handlers, and the takes that are on their way, for as long as

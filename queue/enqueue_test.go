@@ -569,7 +569,7 @@ func eventually(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 // TestEnqueue_worksInEveryModeOfTheDriver is for poolers and servers that know no
 // prepared statements.
 func TestEnqueue_worksInEveryModeOfTheDriver(t *testing.T) {
-	url := pgtest.NewURL(t)
+	url := pgtest.Direct(t, pgtest.NewURL(t)) // PgBouncer knows no descriptions that outlive a transaction
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
 		pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		config, err := pgxpool.ParseConfig(url)

@@ -22,12 +22,12 @@ import (
 func (k *Kind[T]) Handle(w *Worker, fn func(ctx context.Context, tx pgx.Tx, payload T) error) {
 	h := &handler{kind: k.name, options: k.options}
 	if fn != nil {
-		h.run = func(ctx context.Context, a *attempt) error {
-			payload, err := decode[T](a.task.payload)
+		h.run = func(ctx context.Context, r *run) error {
+			payload, err := decode[T](r.task.payload)
 			if err != nil {
 				return Fail(err)
 			}
-			return fn(ctx, a.tx, payload)
+			return fn(ctx, r.tx, payload)
 		}
 	}
 	w.handle(h, k.fault)
@@ -45,8 +45,8 @@ func (k *Kind[T]) Handle(w *Worker, fn func(ctx context.Context, tx pgx.Tx, payl
 func (k *Kind[T]) HandleLeased(w *Worker, fn func(ctx context.Context, payload T) error) {
 	h := &handler{kind: k.name, options: k.options, leased: true}
 	if fn != nil {
-		h.run = func(ctx context.Context, a *attempt) error {
-			payload, err := decode[T](a.task.payload)
+		h.run = func(ctx context.Context, r *run) error {
+			payload, err := decode[T](r.task.payload)
 			if err != nil {
 				return Fail(err)
 			}

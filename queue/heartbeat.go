@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,25 +29,26 @@ type heartbeat struct {
 	kick chan struct{} // renew now
 
 	mu   sync.Mutex
-	held map[*task]*hold
-}
-
-// hold is what is known of a task that the worker has.
-type hold struct {
-	fresh   bool // taken since the last renewal, and not due to be renewed
-	attempt *attempt
+	held map[*task]*attempt // what the worker has; nil is a task that waits to be started
 }
 
 func newHeartbeat(w *Worker) *heartbeat {
-	return &heartbeat{w: w, kick: make(chan struct{}, 1), held: make(map[*task]*hold)}
+	return &heartbeat{w: w, kick: make(chan struct{}, 1), held: make(map[*task]*attempt)}
 }
 
-// hold renews the leases of what was taken from now on.
-func (b *heartbeat) hold(batch []*task) {
+// hold renews the leases of what was taken from now on. Their time began with the take: of
+// one that was slow they are renewed at once.
+func (b *heartbeat) hold(batch []*task, age time.Duration) {
+	if len(batch) == 0 {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range batch {
-		b.held[t] = &hold{fresh: true}
+		b.held[t] = nil
+	}
+	if age > b.interval() {
+		signal(b.kick)
 	}
 }
 
@@ -53,8 +56,8 @@ func (b *heartbeat) hold(batch []*task) {
 // cancellation asked for; also if that is known already.
 func (b *heartbeat) attach(a *attempt) {
 	b.mu.Lock()
-	if h := b.held[a.task]; h != nil {
-		h.attempt = a
+	if _, held := b.held[a.task]; held {
+		b.held[a.task] = a
 	}
 	b.mu.Unlock()
 	switch {
@@ -96,25 +99,23 @@ func (b *heartbeat) run(ctx context.Context) {
 	timer := time.NewTimer(b.interval())
 	defer timer.Stop()
 	for {
-		all := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.kick:
-			all = true
 		case <-timer.C:
 		}
 		next := b.interval()
-		if conn = b.renew(ctx, conn, all); conn == nil {
+		if conn = b.renew(ctx, conn); conn == nil {
 			next = min(renewPause, next/4) // the database may be on its way back
 		}
 		timer.Reset(next)
 	}
 }
 
-// renew renews what is due, or all, on conn or on a new connection, and tells the
+// renew renews all that the worker has, on conn or on a new connection, and tells the
 // attempts that have to know. It returns the connection for the next time.
-func (b *heartbeat) renew(ctx context.Context, conn *pgx.Conn, all bool) *pgx.Conn {
+func (b *heartbeat) renew(ctx context.Context, conn *pgx.Conn) *pgx.Conn {
 	if conn == nil {
 		// It may take longer than a renewal: one that is given up is begun anew, and on a
 		// busy server would never come to its end.
@@ -128,12 +129,11 @@ func (b *heartbeat) renew(ctx context.Context, conn *pgx.Conn, all bool) *pgx.Co
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(renewLimit, b.interval()))
 	defer cancel()
-	due := b.due(all)
-	if len(due) == 0 {
+	all := b.all()
+	if len(all) == 0 {
 		return conn
 	}
-	if err := b.renewed(ctx, conn, due); err != nil {
-		b.again(due)
+	if err := b.renewed(ctx, conn, all); err != nil {
 		b.w.trouble(ctx, "", "renew leases", err)
 		closeQuietly(conn)
 		return nil
@@ -141,34 +141,18 @@ func (b *heartbeat) renew(ctx context.Context, conn *pgx.Conn, all bool) *pgx.Co
 	return conn
 }
 
-// due are the tasks whose leases were not taken or renewed within the last interval.
-func (b *heartbeat) due(all bool) (due []*task) {
+// all are the tasks that the worker has, the newest among them: by the next time two
+// thirds of their leases may be over.
+func (b *heartbeat) all() []*task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for t, h := range b.held {
-		if all || !h.fresh {
-			due = append(due, t)
-		}
-		h.fresh = false
-	}
-	return due
+	return slices.Collect(maps.Keys(b.held))
 }
 
-// again makes tasks due whose renewal has failed.
-func (b *heartbeat) again(due []*task) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, t := range due {
-		if h := b.held[t]; h != nil {
-			h.fresh = false
-		}
-	}
-}
-
-func (b *heartbeat) renewed(ctx context.Context, conn *pgx.Conn, due []*task) error {
-	queues, ids, fences := columns(due)
-	leases, whole := make([]float64, len(due)), make([]bool, len(due))
-	for i, t := range due {
+func (b *heartbeat) renewed(ctx context.Context, conn *pgx.Conn, all []*task) error {
+	queues, ids, fences := columns(all)
+	leases, whole := make([]float64, len(all)), make([]bool, len(all))
+	for i, t := range all {
 		leases[i], whole[i] = t.lease.Seconds(), !t.take.broken.Load()
 	}
 	rows, err := conn.Query(ctx, tasks.Renew, queues, ids, fences, leases, whole)
@@ -178,7 +162,7 @@ func (b *heartbeat) renewed(ctx context.Context, conn *pgx.Conn, due []*task) er
 	var n int
 	var lost bool
 	_, err = pgx.ForEachRow(rows, []any{&n, &lost}, func() error {
-		b.tell(due[n-1], lost)
+		b.tell(all[n-1], lost)
 		return nil
 	})
 	return err
@@ -187,12 +171,12 @@ func (b *heartbeat) renewed(ctx context.Context, conn *pgx.Conn, due []*task) er
 // tell tells the attempt at a task that its lease is lost, or its cancellation asked for.
 func (b *heartbeat) tell(t *task, lost bool) {
 	b.mu.Lock()
-	h := b.held[t]
-	if h == nil { // it has ended meanwhile
+	a, held := b.held[t]
+	if !held { // it has ended meanwhile
 		b.mu.Unlock()
 		return
 	}
-	a, why := h.attempt, ErrCancelled
+	why := ErrCancelled
 	if lost {
 		why = idem.ErrLeaseLost
 		t.lost.Store(true)

@@ -43,14 +43,16 @@ const (
 	// MaxRetention bounds that.
 	MaxRetention = 10 * 365 * 24 * time.Hour
 	// Forget is the Options.Retention that keeps nothing: a task that is done is deleted,
-	// and its key can be used anew.
+	// and its key can be used anew. One on a lease that was taken more than once is deleted
+	// by the next Sweep.
 	Forget = time.Duration(-1)
 )
 
 // Options are what the tasks of a kind share. The zero value works.
 type Options struct {
 	// Queue is where the tasks wait. Empty means DefaultQueue. At most MaxName bytes of
-	// visible ASCII.
+	// visible ASCII. Programs that handle different kinds should each have a queue of their
+	// own: a worker reads past every due task of its queue that it does not handle.
 	Queue string
 	// Priority is from MinPriority to MaxPriority; the highest is taken first.
 	Priority int

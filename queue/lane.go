@@ -27,6 +27,9 @@ const (
 	suspectTime = 10 * time.Second
 	// notePause spaces the tries to note what is started, when the database is away.
 	notePause = 500 * time.Millisecond
+	// takePause is when a take that has failed is made again, at the latest. What was taken
+	// by one whose reply was lost is given back then.
+	takePause = time.Second
 )
 
 // lane takes the tasks of one queue and starts their handlers. All of its fields but
@@ -92,13 +95,15 @@ func (c *clocks) stop() {
 
 // taken is what a take has come to.
 type taken struct {
-	batch []*task
-	alone bool
-	full  bool
-	spent time.Duration
-	whole bool        // it has looked from the beginning
-	lost  []uuid.UUID // see lane.lost
-	err   error
+	take   *take
+	batch  []*task
+	full   bool
+	spent  time.Duration
+	age    time.Duration // of the leases, at most
+	whole  bool          // it has looked from the beginning
+	lost   bool          // it has failed, and may have taken something
+	undone []uuid.UUID   // of lane.lost, those that are through with
+	err    error
 }
 
 func newLane(w *Worker, queue string, slots int) *lane {
@@ -198,15 +203,16 @@ func (l *lane) ask(ctx context.Context) {
 	l.fetch(ctx, tasks.Take, room, min(room, max(free-len(l.buffer), 0)), l.fromStart)
 }
 
-// fetch begins a take.
+// fetch begins a take. The first of its tasks, as many as start, may be started at once.
 func (l *lane) fetch(ctx context.Context, sql string, limit, start int, whole bool) {
-	behind, lost := slices.Clone(l.behind), l.lost
+	k := &take{fence: uuid.New(), queue: l.queue, alone: sql == tasks.TakeAlone, started: start}
+	behind, lost := slices.Clone(l.behind), slices.Clone(l.lost)
 	if whole {
 		behind = fromFirst()
 	}
-	l.fetches, l.lost = l.fetches+1, nil
+	l.fetches++
 	go func() {
-		t := l.takes(ctx, sql, limit, start, behind, lost)
+		t := l.takes(ctx, sql, k, limit, behind, lost)
 		t.whole = whole
 		l.taken <- t
 	}()
@@ -218,12 +224,15 @@ func (l *lane) receive(ctx context.Context, t taken) {
 	if t.err != nil && ctx.Err() == nil {
 		l.w.trouble(ctx, l.queue, "take tasks", t.err)
 	}
-	l.w.beat.hold(t.batch)
+	if t.err != nil || len(l.lost) > 0 {
+		l.clocks.poll.Reset(min(l.w.poll(), takePause))
+	}
+	l.w.beat.hold(t.batch, t.age)
 	switch {
-	case t.alone && len(t.batch) == 0:
+	case t.take.alone && len(t.batch) == 0:
 		l.trust()
-	case t.alone:
-		l.alone = t.batch[0].take
+	case t.take.alone:
+		l.alone = t.take
 		l.start(t.batch[0])
 	case t.err == nil:
 		l.saw(t)
@@ -234,12 +243,20 @@ func (l *lane) receive(ctx context.Context, t taken) {
 // received notes that a take is not on its way any more.
 func (l *lane) received(t taken) {
 	l.fetches--
-	if t.alone {
+	if t.take.alone {
 		l.awaited = false
 	} else {
 		l.taking = false
 	}
-	l.lost = append(l.lost, t.lost...)
+	l.found(t.undone)
+	if t.lost {
+		l.lost = append(l.lost, t.take.fence)
+	}
+}
+
+// found notes that of these takes nothing is lost any more.
+func (l *lane) found(takes []uuid.UUID) {
+	l.lost = slices.DeleteFunc(l.lost, func(f uuid.UUID) bool { return slices.Contains(takes, f) })
 }
 
 // saw learns from what a take has found where and when to look next.

@@ -14,9 +14,8 @@ import (
 
 // leased is one run of a handler on a lease, as the handler sees it.
 type leased struct {
-	*attempt
+	*run
 	*execution.Calls // those of all of the attempt's runs
-	run              *execution.Run
 }
 
 var _ execution.Leased = (*leased)(nil)
@@ -44,7 +43,7 @@ func (l *leased) Within(x pgx.Tx) bool { return l.owns(x) }
 
 // Enter begins a call of an effect in this run.
 func (l *leased) Enter(scope, key string, going error) (before error, exit func(), refused error) {
-	before, exit, begun := l.run.Begin(scope, key, going)
+	before, exit, begun := l.effects.Begin(scope, key, going)
 	switch {
 	case begun:
 		return before, exit, nil
@@ -68,29 +67,29 @@ func (a *attempt) lose() {
 	a.stop(idem.ErrLeaseLost)
 }
 
-// owns reports whether x is the attempt's transaction or a savepoint in it.
-func (a *attempt) owns(x pgx.Tx) bool {
+// owns reports whether x is the run's transaction or a savepoint in it.
+func (r *run) owns(x pgx.Tx) bool {
 	t, ours := x.(*tx)
-	return ours && t.transaction == a.tx.transaction
+	return ours && t.transaction == r.tx.transaction
 }
 
 // Hold holds the task to the end of a transaction of the handler's.
-func (a *attempt) Hold(ctx context.Context, x pgx.Tx) (held bool, err error) {
-	own := a.owns(x)
+func (r *run) Hold(ctx context.Context, x pgx.Tx) (held bool, err error) {
+	own := r.owns(x)
 	outer := own && !x.(*tx).nested // what a savepoint holds ends with its rollback
-	if own && a.tx.held {
+	if own && r.tx.held {
 		return true, nil
 	}
-	tag, err := x.Exec(ctx, tasks.Fence, a.task.take.queue, a.task.id, a.task.take.fence)
+	tag, err := x.Exec(ctx, tasks.Fence, r.task.take.queue, r.task.id, r.task.take.fence)
 	switch {
 	case err != nil:
 		return false, err
 	case tag.RowsAffected() == 0:
-		a.lose()
+		r.lose()
 		return false, nil
 	}
 	if outer {
-		a.tx.held = true
+		r.tx.held = true
 	}
 	return true, nil
 }

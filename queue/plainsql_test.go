@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -9,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/idem-go/idem/internal/pgsql/tasks"
 	"github.com/idem-go/idem/internal/pgtest"
 	"github.com/idem-go/idem/queue"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -124,4 +128,41 @@ func TestT1_T3_plainSQL(t *testing.T) {
 	if _, err := psql(t, role, "select payload from idem.tasks"); err == nil {
 		t.Error("the role reads payloads, which nobody has granted")
 	}
+}
+
+// A row that no statement could count on is refused, whoever writes it; and the last one
+// that is not keeps nobody's task from being found.
+func TestT11_anOddRowIsRefusedAndTheRescueGoesOn(t *testing.T) {
+	f := newFloor(t)
+	f.exec(takenBy, "dead", "running", 200)
+	for _, tt := range []struct{ column, value, constraint string }{
+		{"attempts", "2147483647", "attempts_range"},
+		{"attempts", "1000001", "attempts_range"},
+		{"attempts", "-1", "attempts_range"},
+		{"takes", "2147483647", "takes_range"},
+		{"takes", "-1", "takes_range"},
+		{"errors", "'{}'", "errors_array"},
+		{"errors", "'null'", "errors_array"},
+	} {
+		for _, sql := range []string{
+			"update idem.tasks set " + tt.column + " = " + tt.value,
+			"insert into idem.tasks (kind, payload, " + tt.column + ") values ('job', '{}', " + tt.value + ")",
+		} {
+			_, err := f.pool.Exec(t.Context(), sql)
+			var refused *pgconn.PgError
+			if !errors.As(err, &refused) || refused.ConstraintName != tt.constraint {
+				t.Errorf("%s: got %v, want it refused by %s", sql, err, tt.constraint)
+			}
+		}
+	}
+	f.exec("update idem.tasks set attempts = 1000000, takes = 1000000000, max_attempts = 1000 where task_key = 'dead:0'")
+	f.exec("update idem.tasks set errors = '[1, null, {}]' where task_key = 'dead:1'")
+	tag, err := f.pool.Exec(t.Context(), tasks.Rescue, "q", 100, "it died", uuid.New())
+	if err != nil || tag.RowsAffected() != 200 {
+		t.Errorf("%d were found (%v), want all 200", tag.RowsAffected(), err)
+	}
+	f.wantCount(1, "select count(*) from idem.tasks where status = 'failed' and attempts = 1000000 and jsonb_array_length(errors) = 1")
+	f.wantCount(199, "select count(*) from idem.tasks where status = 'pending'")
+	f.wantCount(1, "select count(*) from idem.tasks where jsonb_array_length(errors) = 4")
+	f.wantCount(0, "select count(*) from idem.takes")
 }

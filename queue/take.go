@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	"github.com/idem-go/idem/internal/sqlstate"
 	"github.com/idem-go/idem/internal/standby"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -30,10 +32,10 @@ type task struct {
 	lost, unwanted         atomic.Bool // the lease is; its cancellation was asked for
 }
 
-// forgets reports whether the task is deleted when it is done. One that was taken before
-// may have left an effect that nobody knows the outcome of: it is left to the sweep, which
-// looks for that, with its time over at once.
-func (t *task) forgets() bool { return t.retention == 0 && t.takes == 1 }
+// forgets reports whether the task is deleted when it is done. One on a lease that was
+// taken before may have left an effect that nobody knows the outcome of: it is left to the
+// sweep, which looks for that, with its time over at once.
+func (t *task) forgets() bool { return t.retention == 0 && (t.takes == 1 || !t.handler.leased) }
 
 // take is one batch that the worker has taken, under one fence.
 type take struct {
@@ -61,11 +63,10 @@ func fromFirst() []place {
 // takeLimit bounds one take, and how long it waits for a connection.
 const takeLimit = 15 * time.Second
 
-// takes takes up to limit tasks, behind the given places of each priority. The first of
-// them, as many as start, may be started at once. What takes have taken whose reply was
-// lost is given back before.
-func (l *lane) takes(ctx context.Context, sql string, limit, start int, behind []place, lost []uuid.UUID) taken {
-	t := taken{alone: sql == tasks.TakeAlone, lost: lost}
+// takes takes up to limit tasks as k, behind the given places of each priority. What takes
+// have taken whose reply was lost is given back before.
+func (l *lane) takes(ctx context.Context, sql string, k *take, limit int, behind []place, lost []uuid.UUID) taken {
+	t := taken{take: k}
 	acquiring, cancel := context.WithTimeout(ctx, takeLimit)
 	defer cancel()
 	conn, err := l.w.db.Pool().Acquire(acquiring)
@@ -77,23 +78,41 @@ func (l *lane) takes(ctx context.Context, sql string, limit, start int, behind [
 	// What is taken must be known here, also if the worker is told to end meanwhile.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), takeLimit)
 	defer stop()
-	if len(lost) > 0 {
-		if _, t.err = conn.Exec(ctx, tasks.Undo, l.queue, texts(lost)); t.err != nil {
-			return t
-		}
-		t.lost = nil
+	if t.undone, t.err = l.undo(ctx, conn, lost); t.err != nil {
+		return t
 	}
 	standby.Warned(conn.Conn().PgConn()) // of what went before
-	k := &take{fence: uuid.New(), queue: l.queue, alone: t.alone, started: start}
+	deadline, _ := ctx.Deadline()
+	asked := time.Until(deadline)
 	t.batch, t.spent, t.err = l.query(ctx, conn, sql, k, limit, behind)
 	if t.err == nil && len(t.batch) > 0 && standby.Warned(conn.Conn().PgConn()) {
-		t.err = errUnconfirmed // or the end of their lease gives them back
+		t.err = errUnconfirmed
 	}
-	if t.err != nil {
-		t.batch, t.lost = nil, []uuid.UUID{k.fence}
+	if t.err != nil { // one that the server has refused has taken nothing
+		t.batch, t.lost = nil, sqlstate.Fatal(t.err)
 	}
+	t.age = asked - time.Until(deadline)
 	k.open, t.full = len(t.batch), len(t.batch) == limit
 	return t
+}
+
+// undo gives back what takes have taken whose reply was lost, and keeps out those that are
+// only late. It returns those that are through with; the others, which somebody holds a
+// row of, or which are still under way, are asked for again: it waits for nobody.
+func (l *lane) undo(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, lost []uuid.UUID) (undone []uuid.UUID, err error) {
+	for _, fence := range lost {
+		var left bool
+		err := db.QueryRow(ctx, tasks.Undo, l.queue, fence, l.w.id).Scan(&left)
+		switch {
+		case err == nil && !left:
+			undone = append(undone, fence)
+		case err != nil && sqlstate.Code(err) != sqlstate.LockNotAvailable:
+			return undone, err
+		}
+	}
+	return undone, nil
 }
 
 // query runs a take. spent is how long the database has looked.

@@ -44,6 +44,7 @@ type transaction struct {
 	idle    chan struct{}
 	pooled  *pgxpool.Conn // whoever takes it away ends it
 	over    bool          // the handler has ended it by SQL of its own
+	starved bool          // it got no connection in the time that there was
 	failure error         // the first failure of a statement that may be run again, or is the server's
 
 	opened   atomic.Bool
@@ -52,7 +53,7 @@ type transaction struct {
 	reading  interface{ end() } // rows that may be open
 	unopened error              // why it could not be begun
 	refused  error              // the handler has called Commit or Rollback
-	held     bool               // the task is held to the end of it (see attempt.Hold)
+	held     bool               // the task is held to the end of it (see run.Hold)
 	exposed  bool               // the handler has the connection itself
 }
 
@@ -172,17 +173,30 @@ func (t *transaction) open(ctx context.Context, queue func(*pgx.Batch)) (results
 // acquire takes a connection, unless the handler was given up meanwhile.
 func (t *transaction) acquire(ctx context.Context) error {
 	pooled, err := t.a.w.db.Pool().Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: begin: %w", idem.ErrUnavailable, err)
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.starved = err != nil && ctx.Err() != nil
+	switch {
+	case t.starved:
+		return fmt.Errorf("%w: begin: %w: %w", idem.ErrUnavailable, errStarved, err)
+	case err != nil:
+		return fmt.Errorf("%w: begin: %w", idem.ErrUnavailable, err)
+	}
 	if t.closed {
 		pooled.Release()
 		return pgx.ErrTxClosed
 	}
 	t.pooled, t.conn = pooled, pooled.Conn()
 	return nil
+}
+
+var errStarved = errors.New("no connection of the pool was to be had in time; raise its MaxConns, or lower queue.Config.Concurrency")
+
+// hasStarved reports whether the transaction was wanted and got no connection in its time.
+func (t *transaction) hasStarved() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.starved
 }
 
 func (t *transaction) begin(ctx context.Context, queue func(*pgx.Batch)) (pgx.BatchResults, error) {

@@ -94,6 +94,7 @@ func (t *transaction) send(ctx context.Context) (lost bool, err error) {
 	case doneErr != nil && !sqlstate.Fatal(doneErr):
 		return false, errors.Join(doneErr, t.undo(ctx))
 	case sqlstate.Fatal(err):
+		t.a.unheard = sqlstate.Code(doneErr) == "" // or the server says that it did not come to the COMMIT
 		return true, err
 	case err != nil:
 		return false, fmt.Errorf("%w: %w", errRefused, err)
@@ -111,7 +112,7 @@ func (t *transaction) refusal(ctx context.Context) error {
 		return err
 	}
 	t.release() // before another is asked for
-	if standing, err := t.a.look(ctx, false); err == nil && standing == stillMine {
+	if s, err := t.a.look(ctx, tasks.Look); err == nil && s.held() {
 		return errEnded // and began another
 	}
 	return idem.ErrLeaseLost
@@ -138,12 +139,12 @@ func (t *transaction) readBack(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.a.task.lease)
 	defer cancel()
 	for {
-		standing, err := t.a.look(ctx, false)
+		s, err := t.a.look(ctx, tasks.Look)
 		switch {
 		case err != nil: // the database may be on its way back
-		case standing == doneByMe, standing == gone:
+		case t.a.finished(s):
 			return nil
-		case standing == stillMine:
+		case s.held():
 			return fmt.Errorf("%w: %w: %w", idem.ErrUnavailable, errNotYet, cause)
 		default:
 			return errors.Join(idem.ErrLeaseLost, cause)

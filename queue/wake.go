@@ -16,7 +16,8 @@ const (
 	// wakeEvery is how often one process tells the workers of one queue at most: what is
 	// enqueued meanwhile is told of once, at its end.
 	wakeEvery = 5 * time.Millisecond
-	// wakeLimit bounds one notification.
+	// wakeLimit bounds one notification. A connection that has not answered by then is
+	// closed, also if it is the caller's own.
 	wakeLimit = 5 * time.Second
 )
 
@@ -37,7 +38,9 @@ func wakeAfter(ctx context.Context, db Conn, queue string) {
 		wakeAfter(ctx, at.Conn(), queue)
 	case *pgx.Conn:
 		if at.PgConn().TxStatus() == 'I' {
-			ctx, cancel := context.WithTimeout(ctx, wakeLimit)
+			// pgx closes a connection on which a context ends, and this one is the
+			// caller's: the end of the caller's own must not come to that.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeLimit)
 			defer cancel()
 			_, _ = at.Exec(ctx, tasks.Wake, queue)
 		}

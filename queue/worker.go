@@ -16,6 +16,8 @@ import (
 const (
 	// DefaultConcurrency is how many handlers of one queue run at once in a worker.
 	DefaultConcurrency = 32
+	// MaxConcurrency bounds that.
+	MaxConcurrency = 100_000
 	// DefaultPoll is how often an idle worker looks for tasks that nobody has woken it
 	// for, at the latest.
 	DefaultPoll = time.Second
@@ -25,9 +27,11 @@ const (
 
 // Config says how a worker works. The zero value works.
 type Config struct {
-	// Concurrency is how many handlers of each queue run at once. 0 means
-	// DefaultConcurrency. A handler in the transaction holds a connection of the pool from
-	// its first statement to its end.
+	// Concurrency is how many handlers of each queue run at once, MaxConcurrency at most. 0
+	// means DefaultConcurrency. One that has not returned a second after its context has
+	// ended is left behind and does not count any more. A handler in the transaction holds a connection of the pool from
+	// its first statement to its end: the pool's MaxConns should be above the sum of all
+	// queues, or handlers wait. One that waits in vain is put off, at no cost of attempts.
 	Concurrency int
 	// Queues says it for some queues.
 	Queues map[string]int
@@ -71,7 +75,7 @@ type handler struct {
 	kind    string
 	options Options
 	leased  bool
-	run     func(context.Context, *attempt) error
+	run     func(context.Context, *run) error
 }
 
 // handle adds a handler, or notes why not.
@@ -101,6 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.start(); err != nil {
 		return err
 	}
+	w.warn(ctx)
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var background, lanes sync.WaitGroup
@@ -125,6 +130,9 @@ func (w *Worker) start() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	faults := append(w.faults, w.config.valid()...)
+	if w.db == nil {
+		faults = append(faults, errors.New("the database is nil; open it with idem.Open"))
+	}
 	if len(w.handlers) == 0 && len(faults) == 0 {
 		faults = append(faults, errors.New("it has no handler; give it some with Kind.Handle"))
 	}
@@ -147,13 +155,35 @@ func (w *Worker) start() error {
 	return nil
 }
 
+// warn tells once if handlers will wait for connections of the pool. Those on a lease have
+// one at their end only, and are not counted.
+func (w *Worker) warn(ctx context.Context) {
+	holding := make(map[string]int)
+	for _, h := range w.handlers {
+		if !h.leased {
+			holding[h.options.Queue] = w.lanes[h.options.Queue].slots
+		}
+	}
+	slots := 0
+	for _, n := range holding {
+		slots += n
+	}
+	if most := int(w.db.Pool().Config().MaxConns); slots > most {
+		w.db.Observe(ctx, idem.Event{Kind: idem.EventWorker, Err: fmt.Errorf("%w: up to %d handlers in the transaction run at once, each on a connection of the pool, "+
+			"which has %d at most; those without one wait for it within their Options.Timeout: set its MaxConns above %d, or queue.Config.Concurrency so that all queues together have %d at most",
+			errCrowded, slots, most, slots, most)})
+	}
+}
+
+var errCrowded = errors.New("the pool is too small for the worker")
+
 func (c Config) valid() (faults []error) {
-	if c.Concurrency < 0 {
-		faults = append(faults, fmt.Errorf("Config.Concurrency is %d; it must be positive, or 0 for %d", c.Concurrency, DefaultConcurrency))
+	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
+		faults = append(faults, fmt.Errorf("Config.Concurrency is %d; it may be 1 to %d, or 0 for %d", c.Concurrency, MaxConcurrency, DefaultConcurrency))
 	}
 	for q, n := range c.Queues {
-		if n <= 0 {
-			faults = append(faults, fmt.Errorf("Config.Queues[%q] is %d; it must be positive", q, n))
+		if n <= 0 || n > MaxConcurrency {
+			faults = append(faults, fmt.Errorf("Config.Queues[%q] is %d; it may be 1 to %d", q, n, MaxConcurrency))
 		}
 	}
 	if c.Poll < 0 {

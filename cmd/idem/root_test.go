@@ -91,6 +91,7 @@ func TestUsage_oneClearLineAndExitCode(t *testing.T) {
 		{"tasks enqueue k --key a --unkeyed --payload 1 --reason r", "tasks enqueue needs either --key or --unkeyed: may it be enqueued twice?"},
 		{"tasks enqueue k --unkeyed --reason r", "tasks enqueue needs --payload: what does its handler get? null if nothing"},
 		{"tasks enqueue k --unkeyed --payload {a:1} --reason r", "--payload is not JSON: invalid character 'a' looking for beginning of object key string"},
+		{"tasks enqueue k --unkeyed --payload \"\xff\" --reason r", "--payload is not UTF-8, which JSON has to be"},
 		{"tasks enqueue k --unkeyed --payload @absent.json --reason r", "cannot read the file of --payload: open absent.json: no such file or directory"},
 		{"tasks enqueue k --unkeyed --payload @/dev/zero --reason r", "--payload has more than 1048576 bytes"},
 		{"tasks enqueue k --unkeyed --payload 1 --attempts 0 --reason r", "--attempts is 0, it may be 1 to 1000"},

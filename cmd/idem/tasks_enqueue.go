@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/admin"
@@ -102,6 +103,9 @@ func (e env) payloadFlag(value string) ([]byte, error) {
 	}
 	if len(payload) > queue.MaxPayload {
 		return nil, usagef("--payload has more than %d bytes", queue.MaxPayload)
+	}
+	if !utf8.Valid(payload) {
+		return nil, usagef("--payload is not UTF-8, which JSON has to be")
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, payload); err != nil {

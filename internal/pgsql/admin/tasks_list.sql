@@ -4,7 +4,9 @@
 -- $9 only those with a smaller id, or null  $10 how many at most
 -- Rows: one per task. live: the lease of a running one is not over; due: it may run now;
 -- expired: its time is over; paused: its queue is; unsettled: how many effects that it
--- has called last are. Reads the table from its newest row on, until there are enough.
+-- has called last are. Reads the table from its newest row on, until there are enough; if
+-- only failed ones are asked for, no others than those that have failed once
+-- (tasks_failed), as long as the statement is planned for that.
 select c.id, c.queue, c.kind, coalesce(c.task_key, ''), c.status, c.priority, c.attempts, c.max_attempts, c.takes, c.alone,
        coalesce(c.last_error, ''), octet_length(c.payload)::bigint, coalesce(c.cause_door, ''), coalesce(c.cause_scope, ''),
        coalesce(c.cause_key, ''), c.created_at, c.updated_at, c.run_at, c.lease_until, c.cancel_at, c.finished_at, c.expires_at,
@@ -18,6 +20,7 @@ from   idem.tasks as c
 where  ($1::text is null or c.queue = $1::text)
 and    ($2::text is null or c.kind = $2::text)
 and    ($3::text[] is null or c.status = any ($3::text[]))
+and    ($3::text[] is distinct from '{failed}' or c.finished_at is not null and c.last_error is not null)
 and    ($4::text is null or c.task_key = $4::text)
 and    ($5::text is null or c.cause_door = $5::text)
 and    ($6::text is null or c.cause_scope = $6::text)

@@ -20,6 +20,14 @@ create domain idem.task_priority as smallint
     constraint priority_range check (value between -5 and 5);
 create domain idem.task_max_attempts as integer
     constraint max_attempts_range check (value between 1 and 1000);
+-- What is counted, and room to count on: one such row must not stop the statements that
+-- look at many. A task that puts itself off is taken without end.
+create domain idem.task_attempts as integer
+    constraint attempts_range check (value between 0 and 1000000);
+create domain idem.task_takes as integer
+    constraint takes_range check (value between 0 and 1000000000);
+create domain idem.task_errors as jsonb
+    constraint errors_array check (jsonb_typeof(value) = 'array');
 create domain idem.task_retention as integer
     constraint retention_range check (value between 0 and 315360000);
 create domain idem.task_run_at as timestamptz
@@ -35,8 +43,8 @@ create table idem.tasks (
     expires_at   timestamptz,
     cancel_at    timestamptz,
     fence        uuid,
-    attempts     integer                not null default 0,
-    takes        integer                not null default 0,
+    attempts     idem.task_attempts     not null default 0,
+    takes        idem.task_takes        not null default 0,
     max_attempts idem.task_max_attempts not null default 10,
     retention    idem.task_retention    not null default 604800,
     priority     idem.task_priority     not null default 0,
@@ -48,7 +56,7 @@ create table idem.tasks (
     payload      idem.task_payload      not null,
     fingerprint  bytea,
     last_error   text,
-    errors       jsonb,
+    errors       idem.task_errors,
     cause_door   text,
     cause_scope  text collate "C",
     cause_key    text collate "C",
@@ -72,10 +80,11 @@ create index tasks_take on idem.tasks (queue, priority, run_at, id)
 -- What was running when its worker died: few rows at any time.
 create index tasks_take_alone on idem.tasks (queue, priority, run_at, id)
     where finished_at is null and alone;
--- What has expired, and what an operator looks for. No index mentions the status,
--- which would cost an entry in every index whenever it changes.
+-- What has expired, and what an operator looks for: dead letters, newest first, among
+-- those that have failed once. No index mentions the status, which would cost an entry in
+-- every index whenever it changes.
 create index tasks_expired on idem.tasks (expires_at) where finished_at is not null;
-create index tasks_failed on idem.tasks (finished_at) where finished_at is not null and last_error is not null;
+create index tasks_failed on idem.tasks (id) where finished_at is not null and last_error is not null;
 create index tasks_cause on idem.tasks (cause_scope, cause_key) where cause_scope is not null;
 
 -- One row for each batch that a worker has taken and not finished.

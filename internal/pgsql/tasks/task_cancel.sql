@@ -10,8 +10,8 @@ with raised as materialized (
                            when 'remote_apply' then 'remote_apply' else 'on' end, true) as durable
 )
 update idem.tasks as c
-set    status = 'cancelled', attempts = c.attempts + 1, alone = false, lease_until = null, updated_at = t, finished_at = t,
+set    status = 'cancelled', attempts = least(c.attempts + 1, 1000000), alone = false, lease_until = null, updated_at = t, finished_at = t,
        last_error = coalesce($4, c.last_error), expires_at = t + make_interval(secs => greatest(c.retention, 86400))
 from   raised
-where  c.queue = $1 and c.id = $2 and c.fence = $3 and c.status = 'running' and durable is not null
+where  c.queue = $1 is true and c.id = $2 and c.fence = $3 and c.status = 'running' and durable is not null
 returning c.status, c.attempts;

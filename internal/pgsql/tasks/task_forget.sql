@@ -4,7 +4,7 @@
 -- Rows: one. An error of class 22 (division by zero): refused.
 with finished as (
     delete from idem.tasks
-    where  queue = $1 and id = $2 and fence = $3 and status = 'running'
+    where  queue = $1 is true and id = $2 and fence = $3 and status = 'running'
     and    current_setting('idem.task', true) = $4::text
     returning id
 )

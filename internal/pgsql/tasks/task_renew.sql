@@ -17,7 +17,7 @@ with raised as materialized (
                   with ordinality as m (queue, id, fence, lease, whole, n)
 ), held as materialized (
     select c.queue, c.id, c.fence, m.lease
-    from   mine as m join idem.tasks as c on c.queue = m.queue and c.id = m.id
+    from   mine as m join idem.tasks as c on c.queue = m.queue is true and c.id = m.id
     where  c.fence = m.fence and c.status = 'running'
     order  by c.id
     for    no key update of c skip locked
@@ -25,7 +25,7 @@ with raised as materialized (
     update idem.tasks as c
     set    lease_until = raised.t + make_interval(secs => held.lease)
     from   held, raised
-    where  c.queue = held.queue and c.id = held.id and c.fence = held.fence and durable is not null
+    where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence and durable is not null
 ), takes as materialized (
     select k.queue, k.fence, m.lease
     from  (select queue, fence, min(lease) as lease from mine where whole group by queue, fence) as m,
@@ -40,5 +40,5 @@ with raised as materialized (
 )
 select m.n, c.id is null as lost
 from   mine as m
-left   join idem.tasks as c on c.queue = m.queue and c.id = m.id and c.fence = m.fence and c.status = 'running'
+left   join idem.tasks as c on c.queue = m.queue is true and c.id = m.id and c.fence = m.fence and c.status = 'running'
 where  c.id is null or c.cancel_at is not null;

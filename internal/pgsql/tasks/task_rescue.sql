@@ -24,7 +24,7 @@ with raised as materialized (
 ), mine as materialized (
     select dead.fence, u.id, u.n <= dead.started as started
     from   dead cross join unnest(dead.tasks) with ordinality as u (id, n)
-), looked as materialized ( -- task by task, whatever the planner knows of the table
+), looked as materialized ( -- task by task, whatever the planner knows of the table (see take_end)
     select m.fence, m.started, c.id, h.id is not null as held,
            case when h.cancel_at is not null then 'cancelled'
                 when m.started and h.attempts + 1 >= h.max_attempts then 'failed'
@@ -32,19 +32,19 @@ with raised as materialized (
     from   mine as m
     cross  join lateral (
         select c.id from idem.tasks as c
-        where  c.queue = $1 and c.id = m.id and c.fence = m.fence and c.status = 'running'
+        where  c.queue = $1 is true and c.id = m.id and c.fence = m.fence and c.status = 'running'
         offset 0
     ) as c
     left   join lateral (
         select c.id, c.cancel_at, c.attempts, c.max_attempts from idem.tasks as c cross join raised
-        where  c.queue = $1 and c.id = m.id and c.fence = m.fence and c.status = 'running' and c.lease_until <= raised.t
+        where  c.queue = $1 is true and c.id = m.id and c.fence = m.fence and c.status = 'running' and c.lease_until <= raised.t
         for    no key update of c skip locked
     ) as h on true
 ), held as materialized (
     select * from looked where held
 ), rescued as (
     update idem.tasks as c
-    set    status = becomes, attempts = c.attempts + started::integer, alone = c.alone or started, lease_until = null,
+    set    status = becomes, attempts = least(c.attempts + started::integer, 1000000), alone = c.alone or started, lease_until = null,
            fence = case when becomes <> 'pending' then c.fence end, updated_at = t,
            last_error = case when started then $3 else c.last_error end,
            errors = case when started
@@ -54,7 +54,7 @@ with raised as materialized (
            expires_at = case becomes when 'cancelled' then t + make_interval(secs => greatest(c.retention, 86400))
                                      when 'failed' then t + make_interval(secs => greatest(c.retention, 2592000)) end
     from   held, raised
-    where  c.queue = $1 and c.id = held.id and c.fence = held.fence and c.status = 'running' and durable is not null
+    where  c.queue = $1 is true and c.id = held.id and c.fence = held.fence and c.status = 'running' and durable is not null
     returning c.id, c.kind, c.task_key, c.status, c.attempts, held.started
 ), left_over as materialized (
     select distinct fence from looked where not held

@@ -11,7 +11,7 @@ with raised as materialized (
                            when 'remote_apply' then 'remote_apply' else 'on' end, true) as durable
 )
 update idem.tasks as c
-set    attempts = c.attempts + 1, alone = false, lease_until = null, updated_at = t, last_error = $4,
+set    attempts = least(c.attempts + 1, 1000000), alone = false, lease_until = null, updated_at = t, last_error = $4,
        errors = (case when jsonb_array_length(c.errors) >= 25 then c.errors - 0 else coalesce(c.errors, '[]') end) || jsonb_build_object('attempt', c.attempts + 1, 'at', t, 'error', $4::text),
        status = case when c.cancel_at is not null then 'cancelled'
                      when c.attempts + 1 >= c.max_attempts then 'failed' else 'pending' end,
@@ -22,5 +22,5 @@ set    attempts = c.attempts + 1, alone = false, lease_until = null, updated_at 
        expires_at = case when c.cancel_at is not null then t + make_interval(secs => greatest(c.retention, 86400))
                          when c.attempts + 1 >= c.max_attempts then t + make_interval(secs => greatest(c.retention, 2592000)) end
 from   raised
-where  c.queue = $1 and c.id = $2 and c.fence = $3 and c.status = 'running' and durable is not null
+where  c.queue = $1 is true and c.id = $2 and c.fence = $3 and c.status = 'running' and durable is not null
 returning c.status, c.attempts;

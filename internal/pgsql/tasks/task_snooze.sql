@@ -17,5 +17,5 @@ set    alone = false, lease_until = null, updated_at = t,
        finished_at = case when c.cancel_at is not null then t end,
        expires_at = case when c.cancel_at is not null then t + make_interval(secs => greatest(c.retention, 86400)) end
 from   raised
-where  c.queue = $1 and c.id = $2 and c.fence = $3 and c.status = 'running' and durable is not null
+where  c.queue = $1 is true and c.id = $2 and c.fence = $3 and c.status = 'running' and durable is not null
 returning c.status, c.attempts;

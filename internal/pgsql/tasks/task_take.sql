@@ -31,10 +31,10 @@ with raised as materialized (
     limit  $6
 ), taken as (
     update idem.tasks as c
-    set    status = 'running', fence = $2, takes = c.takes + 1, updated_at = raised.t,
+    set    status = 'running', fence = $2, takes = least(c.takes + 1, 1000000000), updated_at = raised.t,
            lease_until = raised.t + make_interval(secs => kinds.lease)
     from   due join kinds on kinds.kind = due.kind, raised
-    where  c.queue = $1 and c.id = due.id and c.status = 'pending' and durable is not null
+    where  c.queue = $1 is true and c.id = due.id and c.status = 'pending' and durable is not null
     returning c.id, c.kind, c.task_key, c.payload, c.priority, c.run_at, c.attempts, c.takes, c.max_attempts, c.retention,
               c.lease_until
 ), noted as (

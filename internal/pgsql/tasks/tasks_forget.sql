@@ -11,12 +11,12 @@ with raised as materialized (
     select * from unnest($1::text[], $2::bigint[], $3::uuid[]) with ordinality as m (queue, id, fence, n)
 ), held as materialized (
     select c.queue, c.id, c.fence, m.n
-    from   mine as m join idem.tasks as c on c.queue = m.queue and c.id = m.id
+    from   mine as m join idem.tasks as c on c.queue = m.queue is true and c.id = m.id
     where  c.fence = m.fence and c.status = 'running'
     order  by c.id
     for    update of c skip locked
 )
 delete from idem.tasks as c
 using  held, raised
-where  c.queue = held.queue and c.id = held.id and c.fence = held.fence and c.status = 'running' and durable is not null
+where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence and c.status = 'running' and durable is not null
 returning held.n;

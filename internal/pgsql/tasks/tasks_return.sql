@@ -12,7 +12,7 @@ with raised as materialized (
     select * from unnest($1::text[], $2::bigint[], $3::uuid[]) as m (queue, id, fence)
 ), held as materialized (
     select c.queue, c.id, c.fence
-    from   mine as m join idem.tasks as c on c.queue = m.queue and c.id = m.id
+    from   mine as m join idem.tasks as c on c.queue = m.queue is true and c.id = m.id
     where  c.fence = m.fence and c.status = 'running'
     order  by c.id
     for    no key update of c
@@ -24,4 +24,4 @@ set    status = case when c.cancel_at is null then 'pending' else 'cancelled' en
        finished_at = case when c.cancel_at is not null then t end,
        expires_at = case when c.cancel_at is not null then t + make_interval(secs => greatest(c.retention, 86400)) end
 from   held, raised
-where  c.queue = held.queue and c.id = held.id and c.fence = held.fence and durable is not null;
+where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence and durable is not null;
