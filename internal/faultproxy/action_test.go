@@ -37,8 +37,6 @@ var (
 func TestAction_atCommit(t *testing.T) {
 	const told, unheard = patience, silent
 	r := newRig(t)
-	// pgx asks the server to cancel what a lost connection was doing: that may be the COMMIT.
-	r.Add(faultproxy.Rule{Name: "cancel", When: faultproxy.Is(faultproxy.FromClient, "CancelRequest"), Times: -1, Do: faultproxy.Cut()})
 	for _, test := range []struct {
 		name     string
 		when     func(faultproxy.Message) bool
@@ -166,9 +164,6 @@ func TestAction_whatIsHeldCanBeCut(t *testing.T) {
 func TestAction_lateArrivesAfterItsClientIsGone(t *testing.T) {
 	r := newRig(t)
 	conn := r.connect(t)
-	// The server may still be at the insert when pgx asks it to cancel.
-	r.Add(faultproxy.Rule{Name: "cancel", When: faultproxy.Is(faultproxy.FromClient, "CancelRequest"), Times: -1,
-		Do: faultproxy.Cut()})
 	armed := r.Add(faultproxy.Rule{Name: "late COMMIT", When: commits, Do: faultproxy.Late()})
 	if err := wait(t, marking(t.Context(), conn, 1)); err == nil {
 		t.Fatal("the client was told of success")

@@ -132,7 +132,7 @@ func TestPostgres_passesLargeValuesBothWays(t *testing.T) {
 }
 
 func TestPostgres_passesCancelRequests(t *testing.T) {
-	r := newRig(t)
+	r := newBareRig(t)
 	conn := r.connect(t)
 	cancels := r.Add(faultproxy.Rule{Name: "cancel", When: faultproxy.Is(faultproxy.FromClient, "CancelRequest"), Times: -1})
 	slept := make(chan error, 1)
