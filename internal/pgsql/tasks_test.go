@@ -51,7 +51,7 @@ func TestTaskTake_rewritesNoIndex(t *testing.T) {
 	if err != nil || len(ids) != 200 {
 		t.Fatalf("took %d tasks (%v), want 200", len(ids), err)
 	}
-	fences, leases, whole := slices.Repeat([]uuid.UUID{fence}, 200), slices.Repeat([]float64{60}, 200), slices.Repeat([]bool{true}, 200)
+	fences, leases, whole := slices.Repeat([]string{fence.String()}, 200), slices.Repeat([]float64{60}, 200), slices.Repeat([]bool{true}, 200)
 	wantHot(t, pool, func(tx pgx.Tx) { run(t, tx, tasks.Renew, queues, ids, fences, leases, whole) })
 	wantHot(t, pool, func(tx pgx.Tx) { run(t, tx, tasks.Return, queues, ids, fences) })
 }
