@@ -149,8 +149,11 @@ func startFailure(data *dataDir, log string) error {
 	if err != nil {
 		return fmt.Errorf("embedded: %w", err)
 	}
-	if strings.Contains(string(content), "could not bind") {
-		return errPortTaken
+	// Two servers that start at once may both bind a port; the second to listen fails.
+	for _, taken := range []string{"could not bind", "could not listen on"} {
+		if strings.Contains(string(content), taken) {
+			return errPortTaken
+		}
 	}
 	return fmt.Errorf("embedded: PostgreSQL does not start in %s: %s", data.path, complaint(log))
 }

@@ -287,3 +287,18 @@ func TestStart_saysWhatItDoes(t *testing.T) {
 		t.Errorf("log %q, want it to end with %q and hide the password", log.String(), want)
 	}
 }
+
+// Two servers that start at the same time may both bind a port. Only one can listen then.
+func TestStartFailure_ofAServerThatCannotListenIsATakenPort(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "server.log")
+	const said = `LOG:  could not listen on IPv4 address "127.0.0.1": Address already in use
+WARNING:  could not create listen socket for "127.0.0.1"
+FATAL:  could not create any TCP/IP sockets
+`
+	if err := os.WriteFile(log, []byte(said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := startFailure(&dataDir{path: "data"}, log); !errors.Is(err, errPortTaken) {
+		t.Errorf("got %v, want %v", err, errPortTaken)
+	}
+}
