@@ -7,6 +7,7 @@ import (
 
 	"github.com/idem-go/idem/internal/pgsql/keys"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -89,6 +90,9 @@ func (db *DB) sweepOnce(ctx context.Context, statement string) (n int64, err err
 	err = pgx.BeginTxFunc(ctx, db.pool, readCommitted, func(tx pgx.Tx) error {
 		limit := milliseconds(sweepLimit)
 		if err := setLimits(ctx, tx, limit, limit); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, sqltx.ByIndex); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, statement, sweepBatch)

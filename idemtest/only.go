@@ -39,12 +39,25 @@ const (
 	takeIDs        = 9
 )
 
-// TraceQueryStart is called with every statement ahead of it.
-func (o *only) TraceQueryStart(ctx context.Context, _ *pgx.Conn, statement pgx.TraceQueryStartData) context.Context {
-	if statement.SQL == tasks.Take || statement.SQL == tasks.TakeAlone {
-		o.asked.Store(true)
-		o.narrow(ctx, statement.Args, statement.SQL == tasks.TakeAlone)
+// TraceBatchStart is called with every batch of statements ahead of it.
+func (o *only) TraceBatchStart(ctx context.Context, _ *pgx.Conn, batch pgx.TraceBatchStartData) context.Context {
+	for _, statement := range batch.Batch.QueuedQueries {
+		if statement.SQL == tasks.Take || statement.SQL == tasks.TakeAlone {
+			o.asked.Store(true)
+			o.narrow(ctx, statement.Arguments, statement.SQL == tasks.TakeAlone)
+		}
 	}
+	return ctx
+}
+
+// TraceBatchQuery does nothing.
+func (o *only) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd does nothing.
+func (o *only) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// TraceQueryStart does nothing: a take is in a batch.
+func (o *only) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return ctx
 }
 

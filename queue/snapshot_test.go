@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/idem-go/idem/internal/pgsql/admin"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/idem-go/idem/queue"
 	"github.com/jackc/pgx/v5"
 )
@@ -51,8 +52,9 @@ func TestT21_aTakeReadsABoundedNumberOfBuffers(t *testing.T) {
 	}
 	f.exec("vacuum analyze idem.tasks") // which can remove nothing of what the snapshot sees
 	f.enqueue(kind, jobs(200, "")...)
-	ahead := f.buffersOfTake(behindAllButNewest(f))
-	whole := f.buffersOfTake(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), 0)
+	runAt, id := behindAllButNewest(f)
+	ahead := f.buffersOfTake(100, runAt, id)
+	whole := f.buffersOfTake(100, time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), 0)
 	t.Logf("a take of 100 reads %d buffers behind what was taken, %d from the beginning", ahead, whole)
 	if ahead > maxBuffers {
 		t.Errorf("a take of 100 reads %d buffers, want %d at most", ahead, maxBuffers)
@@ -77,15 +79,15 @@ func (f *floor) oldSnapshot() pgx.Tx {
 }
 
 // behindAllButNewest is the place of what was taken last.
-func behindAllButNewest(f *floor) (time.Time, int64) {
+func behindAllButNewest(f *floor) (runAt time.Time, id int64) {
 	first := valueOf[int64](f, "select min(id) from idem.tasks where finished_at is null")
 	return valueOf[time.Time](f, "select run_at - interval '1 microsecond' from idem.tasks where id = $1", first), first - 1
 }
 
 var buffers = regexp.MustCompile(`(?m)^  Buffers: (.*)$`)
 
-// buffersOfTake is what a take of 100 reads and writes, behind a place. It is undone.
-func (f *floor) buffersOfTake(runAt time.Time, id int64) int {
+// buffersOfTake is what a take of limit reads and writes, behind a place. It is undone.
+func (f *floor) buffersOfTake(limit int, runAt time.Time, id int64) int {
 	f.t.Helper()
 	var priorities []int16
 	var dues []time.Time
@@ -93,9 +95,9 @@ func (f *floor) buffersOfTake(runAt time.Time, id int64) int {
 	for p := queue.MaxPriority; p >= queue.MinPriority; p-- {
 		priorities, dues, ids = append(priorities, int16(p)), append(dues, runAt), append(ids, id)
 	}
-	n, plan := f.buffersOf(tasks.Take, queue.DefaultQueue, uuid.New(), uuid.New(), []string{"job"}, []float64{30}, 100, 0, priorities, dues, ids)
-	if !strings.Contains(plan, "tasks_take") {
-		f.t.Errorf("the take does not use its index:\n%s", plan)
+	n, plan := f.buffersOf(tasks.Take, queue.DefaultQueue, uuid.New(), uuid.New(), []string{"job"}, []float64{30}, limit, 0, priorities, dues, ids)
+	if !strings.Contains(plan, " Index Scan using tasks_take ") {
+		f.t.Errorf("the take does not read its index in order:\n%s", plan)
 	}
 	return n
 }
@@ -109,6 +111,11 @@ func (f *floor) buffersOf(sql string, args ...any) (n int, plan string) {
 		f.t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
+	if sql == tasks.Take { // as the worker does
+		if _, err := tx.Exec(ctx, sqltx.ByIndex); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 	rows, err := tx.Query(ctx, "explain (analyze, buffers) "+sql, args...)
 	if err != nil {
 		f.t.Fatal(err)

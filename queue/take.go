@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/idem-go/idem/internal/sqlstate"
 	"github.com/idem-go/idem/internal/standby"
 	"github.com/jackc/pgx/v5"
@@ -121,7 +122,15 @@ func (l *lane) query(ctx context.Context, conn *pgxpool.Conn, sql string, k *tak
 	for i, p := range behind {
 		dues[i], ids[i] = p.runAt, p.id
 	}
-	rows, err := conn.Query(ctx, sql, l.queue, k.fence, l.w.id, l.kinds, l.leases, limit, k.started, priorities, dues, ids)
+	b := &pgx.Batch{}
+	b.Queue(sqltx.ByIndex)
+	b.Queue(sql, l.queue, k.fence, l.w.id, l.kinds, l.leases, limit, k.started, priorities, dues, ids)
+	results := conn.SendBatch(ctx, b) // one transaction, in one round trip
+	defer func() { err = errors.Join(err, results.Close()) }()
+	if _, err := results.Exec(); err != nil {
+		return nil, 0, err
+	}
+	rows, err := results.Query()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -15,17 +15,19 @@ with raised as materialized (
 ), mine as materialized (
     select * from unnest($1::text[], $2::bigint[], $3::uuid[], $4::double precision[], $5::boolean[])
                   with ordinality as m (queue, id, fence, lease, whole, n)
-), held as materialized (
-    select c.queue, c.id, c.fence, m.lease
-    from   mine as m join idem.tasks as c on c.queue = m.queue is true and c.id = m.id
-    where  c.fence = m.fence and c.status = 'running'
-    order  by c.id
-    for    no key update of c skip locked
+    order by m.id
+), held as materialized ( -- task by task, whatever the planner knows of the table (see take_end)
+    select c.id, m.queue, m.fence, m.lease
+    from   mine as m cross join lateral (
+               select c.id from idem.tasks as c
+               where  c.queue = m.queue is true and c.id = m.id and c.fence = m.fence and c.status = 'running'
+               for    no key update of c skip locked) as c
 ), renewed as (
     update idem.tasks as c
     set    lease_until = raised.t + make_interval(secs => held.lease)
     from   held, raised
-    where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence and durable is not null
+    where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence
+    and    c.id = any (array(select id from held)) and durable is not null
 ), takes as materialized (
     select k.queue, k.fence, m.lease
     from  (select queue, fence, min(lease) as lease from mine where whole group by queue, fence) as m,
@@ -39,6 +41,8 @@ with raised as materialized (
     where  k.queue = m.queue and k.fence = m.fence
 )
 select m.n, c.id is null as lost
-from   mine as m
-left   join idem.tasks as c on c.queue = m.queue is true and c.id = m.id and c.fence = m.fence and c.status = 'running'
+from   mine as m left join lateral (
+           select c.id, c.cancel_at from idem.tasks as c
+           where  c.queue = m.queue is true and c.id = m.id and c.fence = m.fence and c.status = 'running'
+           offset 0) as c on true
 where  c.id is null or c.cancel_at is not null;

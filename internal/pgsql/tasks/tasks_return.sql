@@ -9,13 +9,13 @@ with raised as materialized (
                       case current_setting('synchronous_commit')
                            when 'remote_apply' then 'remote_apply' else 'on' end, true) as durable
 ), mine as materialized (
-    select * from unnest($1::text[], $2::bigint[], $3::uuid[]) as m (queue, id, fence)
-), held as materialized (
-    select c.queue, c.id, c.fence
-    from   mine as m join idem.tasks as c on c.queue = m.queue is true and c.id = m.id
-    where  c.fence = m.fence and c.status = 'running'
-    order  by c.id
-    for    no key update of c
+    select * from unnest($1::text[], $2::bigint[], $3::uuid[]) as m (queue, id, fence) order by m.id
+), held as materialized ( -- task by task, whatever the planner knows of the table (see take_end)
+    select c.id, m.queue, m.fence
+    from   mine as m cross join lateral (
+               select c.id from idem.tasks as c
+               where  c.queue = m.queue is true and c.id = m.id and c.fence = m.fence and c.status = 'running'
+               for    no key update of c) as c
 )
 update idem.tasks as c
 set    status = case when c.cancel_at is null then 'pending' else 'cancelled' end,
@@ -24,4 +24,5 @@ set    status = case when c.cancel_at is null then 'pending' else 'cancelled' en
        finished_at = case when c.cancel_at is not null then t end,
        expires_at = case when c.cancel_at is not null then t + make_interval(secs => greatest(c.retention, 86400)) end
 from   held, raised
-where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence and durable is not null;
+where  c.queue = held.queue is true and c.id = held.id and c.fence = held.fence
+and    c.id = any (array(select id from held)) and durable is not null;

@@ -31,6 +31,12 @@ var requestLimits string
 // RequestLimits sets the limits of a request's transaction.
 var RequestLimits = pgsql.Statement(requestLimits)
 
+//go:embed tx_by_index.sql
+var byIndex string
+
+// ByIndex keeps the planner from reading whole tables for a few rows of them.
+var ByIndex = pgsql.Statement(byIndex)
+
 //go:embed standby_names.sql
 var standbyNames string
 
