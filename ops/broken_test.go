@@ -74,10 +74,10 @@ var places = []struct {
 	// A value that a label is compared with: it alone is missing.
 	{regexp.MustCompile(`"[^"]+"`), without},
 	// Another threshold, or a floor that is none.
-	{regexp.MustCompile(`(?:[<>]=? |\n|^)\s*\d+(?:\.\d+)?\b`), otherNumber},
+	{regexp.MustCompile(`(?:(?:[<>]=?|==) |\n|^)\s*\d+(?:\.\d+)?\b`), otherNumber},
 	// A comparison the other way round.
-	{regexp.MustCompile(` [<>]=? `), func(s string) []string {
-		return []string{strings.NewReplacer("<", ">", ">", "<").Replace(s)}
+	{regexp.MustCompile(` (?:[<>]=?|==) `), func(s string) []string {
+		return []string{strings.NewReplacer("<", ">", ">", "<", "==", "!=").Replace(s)}
 	}},
 	// And, or, unless: one for another.
 	{regexp.MustCompile(`\b(?:and|or|unless)\b`), func(s string) []string {
