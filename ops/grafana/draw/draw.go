@@ -38,6 +38,7 @@ func drawRow(ctx context.Context, o options, r row, name string) error {
 		top, bottom = min(top, p.GridPos.Y), max(bottom, p.GridPos.Y+p.GridPos.H)
 	}
 	height := vg.Length(bottom-top) * cell
+	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	picture := vgimg.NewWith(vgimg.UseWH(24*column, height), vgimg.UseDPI(dpi))
 	canvas := draw.New(picture)
 	for _, p := range r.panels {
@@ -129,10 +130,23 @@ func drawLines(chart *plot.Plot, o options, p panel, all []series) (names []plot
 				return nil, err
 			}
 		}
-		chart.Add(l)
+		if !p.stacked() || some(s.values) {
+			chart.Add(l)
+		}
 		names[i%2].Add(s.name, l)
 	}
 	return names, nil
+}
+
+// some reports whether a line is anything but zero; one that is not would hide what it lies
+// upon.
+func some(values []float64) bool {
+	for _, v := range values {
+		if v != 0 && !math.IsNaN(v) {
+			return true
+		}
+	}
+	return false
 }
 
 // drawArea fills what is between a stacked line and those below it.
