@@ -10,6 +10,7 @@ import (
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/metrics"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -82,6 +83,10 @@ func open(t testing.TB, pool *pgxpool.Pool, observe func(context.Context, idem.E
 		t.Fatal(err)
 	}
 	return db
+}
+
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
