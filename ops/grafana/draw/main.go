@@ -1,6 +1,7 @@
 // Command draw makes pictures of the dashboard's panels: it asks a Prometheus each panel's
 // own queries and draws what it answers. It is not Grafana, whose pictures look different;
-// the numbers are the same. scripts/draw-dashboard runs it on a storm of the demo.
+// the numbers are the same. scripts/test-ops -run TestDemo -draw runs it on a storm of the
+// demo, and so the pictures in docs/images are made.
 //
 //	go run . --prometheus http://127.0.0.1:9090 --from 1767225600 --to 1767225660 --out ../../../docs/images
 package main
