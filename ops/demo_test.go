@@ -30,8 +30,27 @@ type demo struct {
 		URL   string
 		Bank  string
 		Holds bool
-		Storm map[string]json.RawMessage
+		Storm stormReport
 	}
+}
+
+// stormReport is what is looked at of what the storm has counted by itself.
+type stormReport struct {
+	Guarded, Bookings, Payments, Refunds column
+	Tasks                                struct{ Done int }
+}
+
+// column is what happened at one path: requests that the shops were sent, answers that they
+// gave, and those of other requests under a used key that were refused.
+type column struct {
+	Path           string
+	Requests       int
+	AlteredRefused int `json:"altered_refused"`
+	Given          struct {
+		Answers map[string]int
+		Replays int
+	}
+	Database struct{ Rows int }
 }
 
 // startDemo runs the command, with a storm, on a database of its own, and calls watched with
@@ -42,7 +61,6 @@ func startDemo(t *testing.T, watched func(address string)) *demo {
 	d := &demo{t: t, address: freeAddress(t)}
 	d.database = pgtest.Direct(t, pgtest.Empty(t))
 	watched(d.address)
-	d.begun = time.Now()
 	intents := "60"
 	if *draw {
 		intents = "200"
@@ -55,6 +73,7 @@ func startDemo(t *testing.T, watched func(address string)) *demo {
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	d.begun = time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

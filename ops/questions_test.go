@@ -20,7 +20,8 @@ func TestDemo_answersTheArticlesQuestions(t *testing.T) {
 	var p *server
 	d := startDemo(t, func(address string) { p = startPrometheus(t, address) })
 	p.scraped(t)
-	t.Run("names", func(t *testing.T) { wantNames(t, d, p) })
+	wantStorm(t, p, d.said.Storm)
+	wantNames(t, d, p)
 
 	begin := time.Now()
 	did := d.work()
@@ -39,6 +40,37 @@ func drawDashboard(t *testing.T, d *demo, p *server) {
 	cmd.Dir = "grafana/draw"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// wantStorm compares the totals with the storm's own counts. A shop that is killed takes
+// along what it was about to tell: so what was answered has been counted, and nothing has
+// that was not sent. What was sent in good weather is counted exactly.
+func wantStorm(t *testing.T, p *server, s stormReport) {
+	t.Helper()
+	within := func(expr string, low, high int) {
+		t.Helper()
+		if got := p.number(t, expr); got < float64(low) || got > float64(high) {
+			t.Errorf("%s: got %v, want %d to %d", expr, got, low, high)
+		}
+	}
+	for _, c := range []column{s.Guarded, s.Bookings, s.Payments, s.Refunds} {
+		of := func(more string) string {
+			return fmt.Sprintf("sum(idem_requests_total{route=%q%s})", "POST "+c.Path, more)
+		}
+		answers := 0
+		for _, n := range c.Given.Answers {
+			answers += n
+		}
+		within(of(""), answers, c.Requests)
+		within(of(`, outcome="replayed"`), c.Given.Replays, c.Requests)
+		within(of(`, outcome="mismatch"`), c.AlteredRefused, c.Requests)
+	}
+	rows := s.Guarded.Database.Rows
+	within(`idem_requests_total{route="POST /orders", outcome="executed"}`, 1, rows)
+	within(`sum(idem_tasks_total{result="done"})`, 1, s.Tasks.Done)
+	for outcome, sent := range map[string]int{"key_missing": 1, "key_invalid": 2, "unauthenticated": 1, "body_too_large": 1} {
+		within(fmt.Sprintf("sum(idem_requests_total{outcome=%q})", outcome), sent, sent)
 	}
 }
 

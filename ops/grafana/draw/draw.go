@@ -27,9 +27,10 @@ const (
 	dpi = 144
 )
 
-// colours are those of Okabe and Ito, which whoever is colour-blind can tell apart.
+// colours are first those of Okabe and Ito, which whoever is colour-blind can tell apart.
 var colours = []color.NRGBA{{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {213, 94, 0, 255},
-	{86, 180, 233, 255}, {204, 121, 167, 255}, {120, 120, 120, 255}, {0, 0, 0, 255}}
+	{86, 180, 233, 255}, {204, 121, 167, 255}, {120, 120, 120, 255}, {0, 0, 0, 255},
+	{110, 60, 150, 255}, {130, 90, 40, 255}, {190, 180, 40, 255}, {150, 20, 40, 255}}
 
 // drawRow draws the panels of a row into one picture, each at its place in the grid.
 func drawRow(ctx context.Context, o options, r row, name string) error {
@@ -84,11 +85,13 @@ func drawPanel(at draw.Canvas, o options, p panel, all []series) error {
 	if limits.Min != nil {
 		chart.Y.Min = *limits.Min
 	}
-	if limits.Max != nil {
+	switch {
+	case limits.Max != nil:
 		chart.Y.Max = *limits.Max
-	}
-	if chart.Y.Max <= chart.Y.Min { // all is zero, or there is nothing
+	case chart.Y.Max <= chart.Y.Min: // all is zero, or there is nothing
 		chart.Y.Max = chart.Y.Min + 1
+	default:
+		chart.Y.Max *= 1.05 // room above the highest line
 	}
 	below := vg.Length((len(all)+1)/2) * line
 	upper := at
@@ -104,38 +107,52 @@ func drawLines(chart *plot.Plot, o options, p panel, all []series) (names []plot
 	names = []plot.Legend{plot.NewLegend(), plot.NewLegend()}
 	for i, s := range all {
 		colour := colours[i%len(colours)]
-		var xys plotter.XYs
-		floor := append([]float64{}, sum...)
-		for at, v := range s.values {
-			if p.stacked() {
-				if !math.IsNaN(v) {
-					sum[at] += v
-				}
-				v = sum[at]
-			}
-			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				xys = append(xys, plotter.XY{X: float64(at) * o.step.Seconds(), Y: v})
-			}
-		}
-		if len(xys) == 0 {
-			xys = plotter.XYs{{X: 0, Y: 0}}
-		}
-		l, err := plotter.NewLine(xys)
-		if err != nil {
-			return nil, err
-		}
-		l.Color, l.Width = colour, vg.Points(1)
+		shown, floor := s.values, append([]float64{}, sum...)
 		if p.stacked() {
-			if err := drawArea(chart, xys, floor, o, colour); err != nil {
+			shown = stack(sum, s.values)
+			if err := drawArea(chart, shown, floor, o, colour); err != nil {
 				return nil, err
 			}
 		}
-		if !p.stacked() || some(s.values) {
-			chart.Add(l)
+		style := draw.LineStyle{Color: colour, Width: vg.Points(1)}
+		for _, part := range parts(shown, o) {
+			l, err := plotter.NewLine(part)
+			if err != nil {
+				return nil, err
+			}
+			if l.LineStyle = style; !p.stacked() || some(s.values) {
+				chart.Add(l)
+			}
 		}
-		names[i%2].Add(s.name, l)
+		names[i%2].Add(s.name, &plotter.Line{LineStyle: style})
 	}
 	return names, nil
+}
+
+// stack adds a line to the sum of those below it, and returns where it then lies.
+func stack(sum, values []float64) (shown []float64) {
+	for at, v := range values {
+		if !math.IsNaN(v) {
+			sum[at] += v
+		}
+	}
+	return append(shown, sum...)
+}
+
+// parts are the pieces of a line between the times at which it has no value.
+func parts(values []float64, o options) (all []plotter.XYs) {
+	var part plotter.XYs
+	for at, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			part = append(part, plotter.XY{X: float64(at) * o.step.Seconds(), Y: v})
+		} else if len(part) > 0 {
+			all, part = append(all, part), nil
+		}
+	}
+	if len(part) > 0 {
+		all = append(all, part)
+	}
+	return all
 }
 
 // some reports whether a line is anything but zero; one that is not would hide what it lies
@@ -150,8 +167,11 @@ func some(values []float64) bool {
 }
 
 // drawArea fills what is between a stacked line and those below it.
-func drawArea(chart *plot.Plot, upper plotter.XYs, floor []float64, o options, colour color.NRGBA) error {
-	around := append(plotter.XYs{}, upper...)
+func drawArea(chart *plot.Plot, upper, floor []float64, o options, colour color.NRGBA) error {
+	var around plotter.XYs
+	for at, v := range upper {
+		around = append(around, plotter.XY{X: float64(at) * o.step.Seconds(), Y: v})
+	}
 	for at := len(floor) - 1; at >= 0; at-- {
 		around = append(around, plotter.XY{X: float64(at) * o.step.Seconds(), Y: floor[at]})
 	}
