@@ -15,6 +15,7 @@ import (
 // time, and wants promtool's tests of it to fail: what can be broken without being seen is
 // not tested.
 func TestRules_aBrokenOneFailsItsTests(t *testing.T) {
+	t.Parallel()
 	promtool := tool(t, "promtool")
 	for _, r := range rules(t) {
 		t.Run(r.Alert, func(t *testing.T) {

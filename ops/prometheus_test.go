@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// scrapeEvery is how often the tests' Prometheus scrapes.
-const scrapeEvery = 500 * time.Millisecond
+// scrapeEvery is how often the tests' Prometheus scrapes, and how long a scrape may take.
+const scrapeEvery = time.Second
 
 // server is a Prometheus of the test's own.
 type server struct{ url string }
@@ -128,16 +128,21 @@ func (p *server) get(t *testing.T, path string, form url.Values, data any) {
 	}
 }
 
-// query asks for the value of an expression now.
-func (p *server) query(t *testing.T, expr string) (all []sample) {
+// query asks for the value of an expression at a moment, as Unix time; 0 is now. Of a moment
+// at which there was a scrape it knows: one that failed leaves no values behind it.
+func (p *server) query(t *testing.T, expr string, at float64) (all []sample) {
 	t.Helper()
+	form := url.Values{"query": {expr}}
+	if at != 0 {
+		form.Set("time", strconv.FormatFloat(at, 'f', 3, 64))
+	}
 	var data struct {
 		Result []struct {
 			Metric map[string]string
 			Value  [2]any
 		}
 	}
-	p.get(t, "/api/v1/query", url.Values{"query": {expr}}, &data)
+	p.get(t, "/api/v1/query", form, &data)
 	for _, r := range data.Result {
 		text, _ := r.Value[1].(string)
 		v, err := strconv.ParseFloat(text, 64)
@@ -150,9 +155,9 @@ func (p *server) query(t *testing.T, expr string) (all []sample) {
 }
 
 // number is the value of an expression that has one.
-func (p *server) number(t *testing.T, expr string) float64 {
+func (p *server) number(t *testing.T, expr string, at float64) float64 {
 	t.Helper()
-	all := p.query(t, expr)
+	all := p.query(t, expr, at)
 	if len(all) != 1 {
 		t.Fatalf("%s has %d values, want one: %v", expr, len(all), all)
 	}

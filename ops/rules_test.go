@@ -84,6 +84,7 @@ type alertTest struct {
 // TestRules_behave runs promtool's tests of each rule, of which one has to fire at least,
 // and another to be quiet.
 func TestRules_behave(t *testing.T) {
+	t.Parallel()
 	for _, r := range rules(t) {
 		t.Run(r.Alert, func(t *testing.T) {
 			t.Parallel()

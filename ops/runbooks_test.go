@@ -148,6 +148,7 @@ func TestRunbooks_sqlRuns(t *testing.T) {
 // on a database in trouble. Those that decide the same thing in two ways have each their
 // own database.
 func TestRunbooks_commandsWork(t *testing.T) {
+	t.Parallel()
 	idem := build(t)
 	for name, page := range pages(t) {
 		for i, block := range blocks(page, "sh") {

@@ -60,7 +60,7 @@ func (d *demo) orders() (mismatches int) {
 
 // crowd sends an order whose handler takes its time, and four repeats meanwhile.
 func (d *demo) crowd() (waited int) {
-	slow := map[string]string{"X-Demo-Delay": "2s"}
+	slow := map[string]string{"X-Demo-Delay": "3s"}
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	sending.Go(func() { d.order("ops-crowd", 1500, http.StatusCreated, slow) })
