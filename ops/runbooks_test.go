@@ -62,6 +62,21 @@ func TestRunbooks_eachAlertHasItsPageAndEachPageItsAlert(t *testing.T) {
 	}
 }
 
+// TestRunbooks_theConfigurationIsOne has promtool read what the index shows.
+func TestRunbooks_theConfigurationIsOne(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "alerts.yaml"), read(t, "alerts.yaml"))
+	shown := blocks(read(t, filepath.Join(runbooks, "README.md")), "yaml")
+	if len(shown) != 1 {
+		t.Fatalf("docs/runbooks/README.md shows %d configurations, want one", len(shown))
+	}
+	write(t, filepath.Join(dir, "prometheus.yml"), shown[0])
+	out, err := exec.Command(tool(t, "promtool"), "check", "config", filepath.Join(dir, "prometheus.yml")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestRunbooks_linksLeadSomewhere(t *testing.T) {
 	all := pages(t)
 	all["README"] = read(t, filepath.Join(runbooks, "README.md"))
