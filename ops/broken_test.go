@@ -80,6 +80,10 @@ var places = []struct {
 	{regexp.MustCompile(` (?:[<>]=?|==) `), func(s string) []string {
 		return []string{strings.NewReplacer("<", ">", ">", "<", "==", "!=").Replace(s)}
 	}},
+	// A window of another length: hours instead of minutes, and the other way round.
+	{regexp.MustCompile(`\[\d+[mh]\]`), func(s string) []string {
+		return []string{strings.NewReplacer("m", "h", "h", "m").Replace(s)}
+	}},
 	// And, or, unless: one for another.
 	{regexp.MustCompile(`\b(?:and|or|unless)\b`), func(s string) []string {
 		return []string{map[string]string{"and": "or", "or": "and", "unless": "and"}[s]}
