@@ -128,6 +128,7 @@ func wantAnswers(t *testing.T, p *server, over span, did done) {
 			continue
 		}
 		delete(asked, question)
+		wantWritten(t, question, want.value)
 		if got := one(t, p.query(t, since(expr, over.begin), over.end), want.labels); math.Abs(got-want.value) > 1e-9 {
 			t.Errorf("%s: got %v, want %v of %+v, by\n%s", question, got, want.value, did, since(expr, over.begin))
 		}
@@ -135,6 +136,17 @@ func wantAnswers(t *testing.T, p *server, over span, did done) {
 	wantWait(t, p, asked, over, did.waited)
 	for question := range asked {
 		t.Errorf("docs/watching.md has the row %q, whose answer is not tested", question)
+	}
+}
+
+// wantWritten wants docs/watching.md to say what is true.
+func wantWritten(t *testing.T, question string, value float64) {
+	t.Helper()
+	_, row, _ := strings.Cut(read(t, "../docs/watching.md"), "answer |\n|---|---|---|\n")
+	_, row, _ = strings.Cut(row, "| "+question+" | ")
+	row, _, _ = strings.Cut(row, "\n")
+	if want := "| " + strconv.FormatFloat(value, 'g', 3, 64) + " |"; !strings.HasSuffix(row, want) {
+		t.Errorf("docs/watching.md says of %q: %s, want the answer %s", question, row, want)
 	}
 }
 
