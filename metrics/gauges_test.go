@@ -129,3 +129,32 @@ func TestGauges_sweepLagOfALargeTable(t *testing.T) {
 		`idem_sweep_lag_seconds{table="idempotency_keys"}`: 3600,
 	})
 }
+
+// What is counted, and for how many queues, has bounds.
+func TestGauges_areBounded(t *testing.T) {
+	pool := pgtest.New(t)
+	m := measure(t, metrics.Config{Pool: pool})
+	m.Observe(t.Context(), idem.Event{Kind: idem.EventHandler, Queue: "zz-known", TaskKind: "k"})
+	exec(t, pool, waiting, "aa-full", 10_050, "-1 hour", false)
+	exec(t, pool, dead, "zy-dead", 10_050, "failed", "1 hour")
+	exec(t, pool, "insert into idem.tasks (queue, kind, payload) select 'q' || i, 'k', '' from generate_series(1, 100) as i")
+	got := m.scrape(t)
+	queues := 0
+	for name := range got {
+		if strings.HasPrefix(name, "idem_oldest_due_task_seconds{") {
+			queues++
+		}
+	}
+	if queues != 50 {
+		t.Errorf("%d queues are told of, want 50", queues)
+	}
+	for name, want := range map[string]float64{
+		`idem_tasks{queue="aa-full",status="pending"}`:  10_000,
+		`idem_tasks{queue="zy-dead",status="failed"}`:   10_000,
+		`idem_tasks{queue="zz-known",status="pending"}`: 0,
+	} {
+		if n, there := got[name]; !there || n != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, n, there, want)
+		}
+	}
+}
