@@ -38,8 +38,17 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// EventRequest is raised once for every request on a guarded route, after
-	// its end: Outcome is what its client was told, and what it says of a
+	// EventRoute is raised once for every route, when Guard.Route makes it: who counts
+	// may begin at zero.
+	EventRoute EventKind = "route"
+	// EventHandler is raised once for every kind of task when its worker starts: the same
+	// for Queue and TaskKind.
+	EventHandler EventKind = "handler"
+	// EventStart is raised once for every request on a guarded route when it arrives, with
+	// nothing but the Route: neither scope nor key has been looked at.
+	EventStart EventKind = "start"
+	// EventRequest is raised once for every EventStart, after the request's
+	// end: Outcome is what its client was told, and what it says of a
 	// commit has been seen.
 	EventRequest EventKind = "request"
 	// EventRerun is raised when a handler is run again because its transaction
@@ -48,10 +57,11 @@ const (
 	// EventPanic is raised when a handler, or a function given to AfterCommit,
 	// panics. Err holds the value and the stack.
 	EventPanic EventKind = "panic"
-	// EventSweep is raised after a sweep that removed or stripped rows.
+	// EventSweep is raised for every table of a sweep that removed or stripped rows, or
+	// failed there.
 	EventSweep EventKind = "sweep"
 	// EventEffect is raised for every Apply and Call that ends without an error of the
-	// program's: Result says what became of the effect.
+	// program's: Result says what became of the effect. In an Apply it is Attempted.
 	EventEffect EventKind = "effect"
 	// EventTask is raised once for every attempt at a task, after its end: TaskResult says
 	// how it ended, and what it says of a commit has been seen.
@@ -100,9 +110,14 @@ type Event struct {
 	Status  int           // the HTTP status that was answered
 	Elapsed time.Duration // from the request's arrival to its answer
 	Waited  time.Duration // the part of Elapsed spent waiting for the first request
-	Rows    int64         // of EventSweep
-	Effect  string        // Effect.Key, of EventEffect
-	Result  EffectResult  // of EventEffect
+	// Of EventSweep: Rows of Table were removed, and the answers of Stripped more; Lag is
+	// by how much the time of the oldest that was removed was over.
+	Table    string // idempotency_keys, tasks or takes
+	Rows     int64
+	Stripped int64
+	Lag      time.Duration
+	Effect   string       // Effect.Key, of EventEffect
+	Result   EffectResult // of EventEffect
 	// Of EventTask, and Queue of EventWorker: Key is the task's, Attempt its number, from
 	// 1, Delay how long it had been due when it was taken, and Elapsed the handler's time.
 	// Key, Queue, TaskKind, TaskID and Attempt are those of an EventEffect in a task, too.
@@ -118,22 +133,43 @@ type Event struct {
 	Err       error // why, where there is a cause
 }
 
+// LogOptions say what LogEventsWith writes beside the rest. The zero value is what
+// LogEvents writes.
+type LogOptions struct {
+	// Scopes adds the scope of requests, and of effects in them. Leave it out where a scope
+	// is somebody's name and the log is kept longer than that may be.
+	Scopes bool
+}
+
 // LogEvents returns a function for Config.Observe that writes every event to
-// logger: requests at Info, what an operator should look at (unknown, not
-// available, withheld, panics) at Warn or Error. Scopes are not logged. Safe for
-// concurrent use if logger's handler is.
+// logger, one line for each: what an operator should look at at Error (unknown outcomes,
+// panics, dead letters) or Warn (not available, withheld, lost leases, what failed and is
+// tried again), every other end of a request, a task, an effect or a sweep at Info, and at
+// Debug that a request has arrived and that a route or a kind is there. Keys are
+// logged, scopes are not. Safe for concurrent use if logger's handler is.
 func LogEvents(logger *slog.Logger) func(context.Context, Event) {
+	return LogEventsWith(logger, LogOptions{})
+}
+
+// LogEventsWith is LogEvents with options.
+func LogEventsWith(logger *slog.Logger, o LogOptions) func(context.Context, Event) {
 	return func(ctx context.Context, e Event) {
 		level := e.level()
 		if !logger.Enabled(ctx, level) {
 			return
 		}
-		logger.LogAttrs(ctx, level, "idem "+string(e.Kind), e.attrs()...)
+		attrs := e.attrs()
+		if o.Scopes && e.Scope != "" {
+			attrs = append(attrs, slog.String("scope", e.Scope))
+		}
+		logger.LogAttrs(ctx, level, "idem "+string(e.Kind), attrs...)
 	}
 }
 
 func (e Event) level() slog.Level {
 	switch {
+	case e.Kind == EventStart, e.Kind == EventRoute, e.Kind == EventHandler:
+		return slog.LevelDebug
 	case e.Kind == EventPanic, e.Outcome == OutcomeUnknown, e.Result == EffectUnknown, e.TaskResult == TaskFailed:
 		return slog.LevelError
 	case e.Outcome == OutcomeUnavailable, e.Outcome == OutcomeWithheld,
@@ -175,8 +211,18 @@ func (e Event) attrs() []slog.Attr {
 	if e.Waited != 0 {
 		attrs = append(attrs, slog.Duration("waited", e.Waited))
 	}
+	if e.Delay != 0 {
+		attrs = append(attrs, slog.Duration("delay", e.Delay))
+	}
+	text("table", e.Table)
 	if e.Rows != 0 {
 		attrs = append(attrs, slog.Int64("rows", e.Rows))
+	}
+	if e.Stripped != 0 {
+		attrs = append(attrs, slog.Int64("stripped", e.Stripped))
+	}
+	if e.Lag != 0 {
+		attrs = append(attrs, slog.Duration("lag", e.Lag))
 	}
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("error", e.Err.Error()))

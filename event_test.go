@@ -33,12 +33,23 @@ func TestLogEvents_levelSaysWhoHasToLook(t *testing.T) {
 		"unknown":                 {request(idem.OutcomeUnknown, 409, cause), "ERROR"},
 		"a panic":                 {idem.Event{Kind: idem.EventPanic, Err: cause}, "ERROR"},
 		"a re-run":                {idem.Event{Kind: idem.EventRerun, Err: cause}, "WARN"},
+		"a lost lease":            {request(idem.OutcomeLeaseLost, 425, nil), "WARN"},
+		"a dead letter":           {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskFailed, Err: cause}, "ERROR"},
+		"an attempt that failed":  {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskRetried, Err: cause}, "WARN"},
+		"an attempt":              {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskDone}, "INFO"},
+		"an effect":               {idem.Event{Kind: idem.EventEffect, Result: idem.EffectSkipped}, "INFO"},
+		"an unknown effect":       {idem.Event{Kind: idem.EventEffect, Result: idem.EffectUnknown, Err: cause}, "ERROR"},
+		"a fenced write":          {idem.Event{Kind: idem.EventEffect, Result: idem.EffectFenced}, "WARN"},
+		"an arrival":              {idem.Event{Kind: idem.EventStart, Route: "r"}, "DEBUG"},
+		"a route":                 {idem.Event{Kind: idem.EventRoute, Route: "r"}, "DEBUG"},
+		"a kind":                  {idem.Event{Kind: idem.EventHandler, Queue: "q", TaskKind: "k"}, "DEBUG"},
+		"a worker in trouble":     {idem.Event{Kind: idem.EventWorker, Err: cause}, "WARN"},
 		"a sweep":                 {idem.Event{Kind: idem.EventSweep, Rows: 7}, "INFO"},
 		"a sweep that failed":     {idem.Event{Kind: idem.EventSweep, Err: cause}, "WARN"},
 	} {
 		var out bytes.Buffer
 		c.event.Scope = "somebody's"
-		idem.LogEvents(slog.New(slog.NewJSONHandler(&out, nil)))(t.Context(), c.event)
+		idem.LogEvents(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))(t.Context(), c.event)
 		var line map[string]any
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("%s: %q is not one line (%v)", name, out.String(), err)

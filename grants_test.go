@@ -10,9 +10,11 @@ import (
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/pgtest"
+	"github.com/idem-go/idem/metrics"
 	"github.com/idem-go/idem/queue"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // grants are the statements that docs/operations.md shows for a role.
@@ -46,6 +48,26 @@ func TestG5_theShippedGrantsSweepAndCheck(t *testing.T) {
 		}
 		for v, err := range idem.Check(t.Context(), db) {
 			t.Errorf("%s: Check: %v %v", role, v, err)
+		}
+	}
+}
+
+func TestG5_theShippedGrantsReadTheNumbersOfTheDatabase(t *testing.T) {
+	for _, role := range []string{"program", "operator"} {
+		registry := prometheus.NewRegistry()
+		if _, err := metrics.New(metrics.Config{Registerer: registry, Pool: as(t, pgtest.NewURL(t), role)}); err != nil {
+			t.Fatal(err)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		up := false
+		for _, f := range families {
+			up = up || f.GetName() == "idem_database_up" && f.GetMetric()[0].GetGauge().GetValue() == 1
+		}
+		if !up {
+			t.Errorf("%s cannot read the numbers", role)
 		}
 	}
 }

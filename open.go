@@ -3,6 +3,9 @@ package idem
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -17,8 +20,9 @@ import (
 // Config is what all doors share. Its zero value works.
 type Config struct {
 	// Observe is told of every event, in the goroutine in which it happened, so
-	// it must be quick and safe for concurrent use. Nil means silence; see
-	// LogEvents.
+	// it must be quick and safe for concurrent use. Nil means silence, and costs
+	// nothing; see LogEvents and package metrics. One that panics harms nobody: the event is lost, and the
+	// first panic of a handle is written to slog's default logger.
 	Observe func(context.Context, Event)
 	// Checks are the program's own invariants, run by Check beside Idem's in
 	// the same snapshot.
@@ -30,6 +34,7 @@ type DB struct {
 	pool     *pgxpool.Pool
 	config   Config
 	instance atomic.Pointer[uuid.UUID] // once it was read
+	fallen   sync.Once                 // Config.Observe has panicked
 }
 
 // Open returns a handle on the database behind pool, which must have been
@@ -95,9 +100,23 @@ func (db *DB) Instance(ctx context.Context) (uuid.UUID, error) {
 // Observe hands an event to Config.Observe, if there is one. It is for the
 // doors.
 func (db *DB) Observe(ctx context.Context, e Event) {
-	if db.config.Observe != nil {
-		db.config.Observe(ctx, e)
+	if db.config.Observe == nil {
+		return
 	}
+	defer db.forgive()
+	db.config.Observe(ctx, e)
+}
+
+// forgive ends a panic of Config.Observe, which must not change what becomes of a
+// request or a task. It is told once: one that panics at every event would fill the log.
+func (db *DB) forgive() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	db.fallen.Do(func() {
+		slog.Error("idem: Config.Observe panicked; the event is lost, and later panics of it are not told", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	})
 }
 
 // SchemaVersion is the number of the newest migration that the database has; 0

@@ -38,20 +38,32 @@ type Swept struct {
 // processes may sweep at once. An error wraps ErrUnavailable.
 func Sweep(ctx context.Context, db *DB) (Swept, error) {
 	var swept Swept
-	var err error
-	if swept.Stripped, err = db.sweepAll(ctx, keys.Entomb); err == nil {
-		swept.Deleted, err = db.sweepAll(ctx, keys.Sweep)
+	for _, of := range []struct {
+		table           string
+		strip, remove   string // the statements; strip may be empty
+		stripped, total *int64
+	}{
+		{tableKeys, keys.Entomb, keys.Sweep, &swept.Stripped, &swept.Deleted},
+		{tableTasks, "", tasks.Sweep, nil, &swept.Tasks},
+		{tableTakes, "", tasks.SweepTakes, nil, &swept.Takes},
+	} {
+		e := Event{Kind: EventSweep, Table: of.table}
+		if of.strip != "" {
+			e.Stripped, _, e.Err = db.sweepAll(ctx, of.strip)
+			*of.stripped = e.Stripped
+		}
+		if e.Err == nil {
+			e.Rows, e.Lag, e.Err = db.sweepAll(ctx, of.remove)
+			*of.total = e.Rows
+		}
+		if e.Rows > 0 || e.Stripped > 0 || e.Err != nil {
+			db.Observe(ctx, e)
+		}
+		if e.Err != nil {
+			return swept, e.Err
+		}
 	}
-	if err == nil {
-		swept.Tasks, err = db.sweepAll(ctx, tasks.Sweep)
-	}
-	if err == nil {
-		swept.Takes, err = db.sweepAll(ctx, tasks.SweepTakes)
-	}
-	if rows := swept.Deleted + swept.Stripped + swept.Tasks + swept.Takes; rows > 0 || err != nil {
-		db.Observe(ctx, Event{Kind: EventSweep, Rows: rows, Err: err})
-	}
-	return swept, err
+	return swept, nil
 }
 
 // RunSweeper sweeps once every SweepInterval until ctx ends, and returns ctx's
@@ -70,23 +82,24 @@ func RunSweeper(ctx context.Context, db *DB) error {
 	}
 }
 
-// sweepAll runs statement until a batch is not full.
-func (db *DB) sweepAll(ctx context.Context, statement string) (total int64, err error) {
+// sweepAll runs statement until a batch is not full. Lag is by how much the time of the
+// oldest of its rows was over, where the statement tells.
+func (db *DB) sweepAll(ctx context.Context, statement string) (total int64, lag time.Duration, err error) {
 	for {
-		n, err := db.sweepOnce(ctx, statement)
-		total += n
+		n, late, err := db.sweepOnce(ctx, statement)
+		total, lag = total+n, max(lag, late)
 		if err != nil || n < sweepBatch {
-			return total, err
+			return total, lag, err
 		}
 		select {
 		case <-ctx.Done():
-			return total, ctx.Err()
+			return total, lag, ctx.Err()
 		case <-time.After(sweepPause):
 		}
 	}
 }
 
-func (db *DB) sweepOnce(ctx context.Context, statement string) (n int64, err error) {
+func (db *DB) sweepOnce(ctx context.Context, statement string) (n int64, lag time.Duration, err error) {
 	err = pgx.BeginTxFunc(ctx, db.pool, readCommitted, func(tx pgx.Tx) error {
 		limit := milliseconds(sweepLimit)
 		if err := setLimits(ctx, tx, limit, limit); err != nil {
@@ -95,15 +108,23 @@ func (db *DB) sweepOnce(ctx context.Context, statement string) (n int64, err err
 		if _, err := tx.Exec(ctx, sqltx.ByIndex); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, statement, sweepBatch)
+		rows, err := tx.Query(ctx, statement, sweepBatch)
+		if err != nil {
+			return err
+		}
+		var late float64 // seconds
+		tag, err := pgx.ForEachRow(rows, []any{&late}, func() error {
+			lag = max(lag, time.Duration(late*float64(time.Second)))
+			return nil
+		})
 		n = tag.RowsAffected()
 		return err
 	})
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(err, cause) {
-			return 0, cause
+			return 0, 0, cause
 		}
-		return 0, unavailable("sweep", err)
+		return 0, 0, unavailable("sweep", err)
 	}
-	return n, nil
+	return n, lag, nil
 }

@@ -2,6 +2,7 @@ package idemhttp
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 
 	"github.com/idem-go/idem"
@@ -28,7 +29,7 @@ func (x *exchange) answer(e ending) {
 	case e.problem != "":
 		status = x.tell(&e)
 	case e.own != nil:
-		status = e.own.status
+		status, x.outcome = e.own.status, e.outcome
 		e.own.write(x.w)
 	default:
 		status = e.answer.Status
@@ -138,7 +139,18 @@ func (x *exchange) rethrow(e ending) {
 	panic(p.value)
 }
 
+var errFell = errors.New("idemhttp: the scope function, or another of the program's around its handler, has panicked")
+
+// fell ends a request that a panic has ended elsewhere than in its handler: before the
+// key was claimed nothing is remembered of it, later its client knows nothing.
+func (x *exchange) fell() {
+	if !x.told {
+		x.done(ending{outcome: x.outcome, err: errFell}, 0)
+	}
+}
+
 func (x *exchange) done(e ending, status int) {
+	x.told = true
 	x.observe(idem.Event{Kind: idem.EventRequest, Outcome: e.outcome, Status: status, Elapsed: elapsedSince(x.arrived), Waited: x.waited, Err: e.err})
 }
 

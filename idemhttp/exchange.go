@@ -23,10 +23,13 @@ type exchange struct {
 	flight *flight // that the request waits for, or got its end from
 	hold   *hold   // of the answer
 	prints *fingerprints
+
+	told    bool         // EventRequest was raised
+	outcome idem.Outcome // of it, if a function of the program's panics now
 }
 
 func newExchange(g *guarded, w http.ResponseWriter, r *http.Request) *exchange {
-	return &exchange{guarded: g, w: w, r: r, arrived: time.Now()}
+	return &exchange{guarded: g, w: w, r: r, arrived: time.Now(), outcome: idem.OutcomeReleased}
 }
 
 // serve checks scope, media type, key and body, in this order and before any
@@ -74,6 +77,7 @@ func (x *exchange) authorize() (e ending, refused bool) {
 // that ended without having the key, or that was of another request and never
 // ran, is joined anew while there is time.
 func (x *exchange) join() ending {
+	x.outcome = idem.OutcomeUnavailable
 	deadline := time.NewTimer(x.route.Wait)
 	defer deadline.Stop()
 	for {

@@ -1,5 +1,12 @@
 package idemhttp
 
+import (
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/idem-go/idem"
+)
+
 // Waiters is how many requests wait for the one that works on a key.
 func (g *Guard) Waiters(scope, key string) int {
 	g.flights.mu.Lock()
@@ -20,4 +27,14 @@ func (g *Guard) Flying(scope, key string) bool {
 	defer g.flights.mu.Unlock()
 	_, flying := g.flights.byKey[flightKey{scope, key}]
 	return flying
+}
+
+// Telling returns what raises the events of one request that is replayed.
+func Telling(g *Guard) func() {
+	x := newExchange(&guarded{Guard: g, route: Route{Name: "POST /x"}}, nil, httptest.NewRequest(http.MethodPost, "/x", nil))
+	e := ending{outcome: idem.OutcomeReplayed}
+	return func() {
+		x.observe(idem.Event{Kind: idem.EventStart})
+		x.done(e, http.StatusCreated)
+	}
 }

@@ -1,6 +1,7 @@
 package idemhttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,18 +59,26 @@ func New(db *idem.DB, config Config) (*Guard, error) {
 // panic.
 func (g *Guard) Route(rt Route) func(http.Handler) http.Handler {
 	rt, err := rt.withDefaults(g.config)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.routes[rt.Name] {
-		err = errors.Join(err, fmt.Errorf("idemhttp: Route.Name %q is taken; names are unique within a guard", rt.Name))
-	}
-	if err != nil {
+	if err = errors.Join(err, g.name(rt.Name, err == nil)); err != nil {
 		panic(err.Error())
 	}
-	g.routes[rt.Name] = true
+	g.db.Observe(context.Background(), idem.Event{Kind: idem.EventRoute, Route: rt.Name})
 	return func(next http.Handler) http.Handler {
 		return &guarded{Guard: g, route: rt, next: next}
 	}
+}
+
+// name takes a route's name, if the route is valid, and reports one that is taken.
+func (g *Guard) name(name string, valid bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.routes[name] {
+		return fmt.Errorf("idemhttp: Route.Name %q is taken; names are unique within a guard", name)
+	}
+	if valid {
+		g.routes[name] = true
+	}
+	return nil
 }
 
 var errNested = errors.New("idemhttp: a guarded handler runs inside another one; guard a request once")
@@ -88,6 +97,8 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := newExchange(g, w, r)
 	defer x.release()
+	x.observe(idem.Event{Kind: idem.EventStart})
+	defer x.fell()
 	if _, nested := execution.From(r.Context()); nested {
 		x.answer(failed(codeNotApplied, errNested)) // it would wait for itself
 		return

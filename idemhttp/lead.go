@@ -140,6 +140,7 @@ func found(f claim.Found) ending {
 // runUnguarded runs a request without a key, where the route allows that, in a
 // transaction of its own.
 func (x *exchange) runUnguarded() ending {
+	x.outcome = idem.OutcomeUnavailable
 	ctx := context.WithoutCancel(x.r.Context())
 	run := x.newRun(ctx)
 	defer func() { run.stop() }() // which a first run sets

@@ -105,6 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.start(); err != nil {
 		return err
 	}
+	w.introduce(ctx)
 	w.warn(ctx)
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -153,6 +154,13 @@ func (w *Worker) start() error {
 		w.lanes[q].handles(h)
 	}
 	return nil
+}
+
+// introduce tells which kinds of tasks the worker handles.
+func (w *Worker) introduce(ctx context.Context) {
+	for _, h := range w.handlers {
+		w.db.Observe(ctx, idem.Event{Kind: idem.EventHandler, Queue: h.options.Queue, TaskKind: h.kind})
+	}
 }
 
 // warn tells once if handlers will wait for connections of the pool. Those on a lease have

@@ -1,6 +1,6 @@
 module github.com/idem-go/idem/adapters/idemsql
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/idem-go/idem v0.0.0
@@ -21,8 +21,8 @@ require (
 	github.com/lib/pq v1.10.9 // indirect
 	github.com/xi2/xz v0.0.0-20171230120015-48954b6210f8 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 )
 
 replace github.com/idem-go/idem => ../..

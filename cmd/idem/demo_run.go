@@ -38,8 +38,13 @@ func (e env) demo(ctx context.Context, o demoOptions) (err error) {
 
 	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
 	calm := make(chan struct{}) // closed when the storm is over: until then its own shops work
+	counted, err := newDemoMetrics(database.pool)
+	if err != nil {
+		return err
+	}
 	s, err := shop.New(ctx, database.pool, shop.Config{Profile: idemhttp.Profile(o.profile), Bank: bank.URL, Lease: demoLease,
-		WorkFrom: calm, Faults: o.faults, Logger: logger})
+		WorkFrom: calm, Faults: o.faults, Logger: logger,
+		Observe: counted.Observe, Metrics: counted.handler})
 	if err != nil {
 		return err
 	}
@@ -51,7 +56,7 @@ func (e env) demo(ctx context.Context, o demoOptions) (err error) {
 		err = errors.Join(err, <-served)
 	}()
 	fmt.Fprintf(e.stderr, "the shop listens on %s\n", demoURL(ln))
-	proof, err := e.storm(ctx, s, database, bank, o, terminal)
+	proof, err := e.storm(ctx, s, database, bank, counted, o, terminal)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (e env) demo(ctx context.Context, o demoOptions) (err error) {
 // storm drives the storm, if one was asked for, and tells how far it is. It has
 // shops of its own on the same database, since it kills them; the bank is killed in its
 // place.
-func (e env) storm(ctx context.Context, s *shop.Shop, d *demoDatabase, b *demoBank, o demoOptions, terminal bool) (*storm.Report, error) {
+func (e env) storm(ctx context.Context, s *shop.Shop, d *demoDatabase, b *demoBank, m *demoMetrics, o demoOptions, terminal bool) (*storm.Report, error) {
 	if o.intents == 0 {
 		return nil, nil
 	}
@@ -90,7 +95,7 @@ func (e env) storm(ctx context.Context, s *shop.Shop, d *demoDatabase, b *demoBa
 	progress := newDemoProgress(e.stderr, terminal)
 	defer progress.end()
 	return storm.Run(ctx, storm.Config{DB: s.DB(), DatabaseURL: d.url, Bank: b.Bank, Command: demoChild(self),
-		Profile: idemhttp.Profile(o.profile), Intents: o.intents, Seed: o.seed, Progress: progress.tell})
+		Profile: idemhttp.Profile(o.profile), Intents: o.intents, Seed: o.seed, Observe: m.Observe, Progress: progress.tell})
 }
 
 // lineWriter lets several goroutines write whole lines to one stream.

@@ -66,6 +66,7 @@ func (at demoPlaces) write(w io.Writer, o demoOptions) {
 	default:
 		fmt.Fprintf(w, "  database  psql '%s'\n  data      %s, kept\n", at.server.URL(), at.server.DataDir())
 	}
+	fmt.Fprintf(w, "  metrics   %s/metrics, of this shop and of the storm's\n", at.url)
 	fmt.Fprintf(w, "  bank      %s, with its log in %s%s\n", at.bank.URL, at.bank.log, at.logEnds(o))
 	fmt.Fprintf(w, `
 Send this twice, and once more with another amount:

@@ -30,6 +30,7 @@ var unscoped = map[string]string{
 	"migrations":              "the schema",
 	"tx":                      "limits of a transaction; they read no table",
 	"admin":                   "an operator's, who sees every scope",
+	"metrics":                 "an operator's numbers, over all scopes; no key and no scope is in them",
 }
 
 // mention is a table of Idem's in a statement, with its alias. A name within quotes is

@@ -29,6 +29,9 @@ func (s *Shop) Handler() http.Handler {
 	mux.HandleFunc("GET /stats", s.readStats)
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", s.ready)
+	if s.metrics != nil {
+		mux.Handle("GET /metrics", s.metrics)
+	}
 	addPage(mux, s.faults)
 	handler := explainMisses(mux)
 	if s.faults {

@@ -126,6 +126,7 @@ GET  /ledger            the balance of every account
 GET  /stats             how much there is of everything
 GET  /stats?customers=100-199   the orders of these customers, and how many of them are doubles
 GET  /healthz /readyz   alive, ready
+GET  /metrics           for Prometheus
 
 Authorization: Bearer demo-NAME is the principal NAME; without it you are the guest.
 `

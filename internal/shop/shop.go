@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -45,20 +46,25 @@ type Config struct {
 	// Logger gets a line for every request on a guarded route, and what goes
 	// wrong. Nil is silent.
 	Logger *slog.Logger
+	// Observe is told of every event, beside Logger. Nil is silent.
+	Observe func(context.Context, idem.Event)
+	// Metrics serves GET /metrics. Nil means that there is none.
+	Metrics http.Handler
 }
 
 // Shop is a running shop: its handles, and nothing that it remembers itself.
 // Safe for concurrent use.
 type Shop struct {
-	db     *idem.DB
-	pool   *pgxpool.Pool
-	guard  *idemhttp.Guard
-	bank   *bank.Client // nil without one
-	lease  time.Duration
-	faults bool
-	logger *slog.Logger
-	wait   time.Duration
-	from   <-chan struct{} // nil: at once
+	db      *idem.DB
+	pool    *pgxpool.Pool
+	guard   *idemhttp.Guard
+	bank    *bank.Client // nil without one
+	lease   time.Duration
+	faults  bool
+	logger  *slog.Logger
+	metrics http.Handler // nil: there are none
+	wait    time.Duration
+	from    <-chan struct{} // nil: at once
 	kinds
 }
 
@@ -78,7 +84,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Shop, error) {
 	if lease < time.Second || lease > 10*time.Minute {
 		return nil, fmt.Errorf("shop: Config.Lease is %v; it must be from 1s to 10m", cfg.Lease)
 	}
-	db, err := idem.Open(ctx, pool, idem.Config{Observe: idem.LogEvents(logger), Checks: checks()})
+	db, err := idem.Open(ctx, pool, idem.Config{Observe: observers(idem.LogEvents(logger), cfg.Observe), Checks: checks()})
 	if err != nil {
 		return nil, fmt.Errorf("shop: open: %w", err)
 	}
@@ -92,8 +98,19 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Shop, error) {
 	}
 	return &Shop{
 		db: db, pool: pool, guard: guard, bank: bankClient, lease: lease,
-		faults: cfg.Faults, logger: logger, wait: max(wait, 0), from: cfg.WorkFrom, kinds: newKinds(lease),
+		faults: cfg.Faults, logger: logger, metrics: cfg.Metrics, wait: max(wait, 0), from: cfg.WorkFrom, kinds: newKinds(lease),
 	}, nil
+}
+
+// observers tells both of every event; also may be nil.
+func observers(log, also func(context.Context, idem.Event)) func(context.Context, idem.Event) {
+	if also == nil {
+		return log
+	}
+	return func(ctx context.Context, e idem.Event) {
+		also(ctx, e)
+		log(ctx, e)
+	}
 }
 
 // bankAt is the client of the bank at a URL; nil without one.

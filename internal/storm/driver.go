@@ -35,6 +35,7 @@ type driver struct {
 	bank     *Bank
 	network  *network
 	clients  int
+	calm     bool // there is no trouble to begin and to end
 	progress func(Progress)
 	phase    phase
 

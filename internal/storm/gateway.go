@@ -19,8 +19,9 @@ const (
 	repeatShare = 0.1
 	// requestLimit is longer than a shop lets a duplicate wait.
 	requestLimit = 20 * time.Second
-	// maxRequest bounds the bytes of a request's body; the storm's have a hundred.
-	maxRequest = 64 << 10
+	// maxRequest bounds the bytes of a request's body; the storm's have a hundred, but for
+	// the one that is too large for a shop.
+	maxRequest = 2 << 20
 )
 
 // gateway hands requests to shops and repeats some. Go's own transport below it
@@ -37,12 +38,13 @@ type gateway struct {
 	mu       sync.Mutex
 	arrived  uint64
 	requests map[string]int // by path; with those repeated
+	given    map[string]Given
 	repeats  int
 }
 
 func newGateway(seed uint64, shops [shopCount]string) *gateway {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: loopbackOnly}
-	return &gateway{seed: seed, shops: shops, requests: map[string]int{}, transport: &http.Transport{
+	return &gateway{seed: seed, shops: shops, requests: map[string]int{}, given: map[string]Given{}, transport: &http.Transport{
 		DialContext: dialer.DialContext, MaxIdleConnsPerHost: DefaultClients, IdleConnTimeout: time.Minute, DisableCompression: true}}
 }
 
@@ -113,7 +115,32 @@ func (g *gateway) forward(ctx context.Context, r *http.Request, body []byte, to 
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err == nil {
+		g.note(r.URL.Path, answer)
+	}
 	return answer, content, err
+}
+
+// note counts an answer that a shop gave, whoever still waits for it.
+func (g *gateway) note(path string, answer *http.Response) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	given := g.given[path]
+	if given.Answers == nil {
+		given.Answers = map[int]int{}
+	}
+	given.Answers[answer.StatusCode]++
+	if answer.Header.Get("Idempotent-Replayed") == "true" {
+		given.Replays++
+	}
+	g.given[path] = given
+}
+
+// gave is what shops have answered at a path. Call it when no request comes any more.
+func (g *gateway) gave(path string) Given {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.given[path]
 }
 
 // at is how many requests there were at a path, with those repeated.

@@ -94,6 +94,18 @@ func (p plan) sends() (n int) {
 	return n
 }
 
+// calm takes out what makes it unknown whether a request has reached a shop.
+func (p *plan) calm() {
+	p.strikes = nil
+	for _, waves := range [][][]send{p.orderWaves, p.bookingWaves, p.paymentWaves, p.refundWaves} {
+		for _, wave := range waves {
+			for i := range wave {
+				wave[i].hangUp = false
+			}
+		}
+	}
+}
+
 func newPlan(rng *rand.Rand, n int, m marks) plan {
 	p := plan{orders: orderIntents(rng, n, m), bookings: bookingIntents(n, m)}
 	p.orderWaves = orderWaves(rng, p.orders)

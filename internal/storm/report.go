@@ -23,7 +23,15 @@ type Column struct {
 	Wrong          int         `json:"wrong"`           // first answers that the intent may not get
 	Altered        int         `json:"altered"`         // another request under a used key
 	AlteredRefused int         `json:"altered_refused"` // of them refused as a mismatch
+	Given          Given       `json:"given"`
 	Database       shop.Tally  `json:"database"`
+}
+
+// Given are the whole answers that shops gave to the network, to clients that had gone and
+// to requests that it repeated, too.
+type Given struct {
+	Answers map[int]int `json:"answers"` // by status
+	Replays int         `json:"replays"` // marked Idempotent-Replayed
 }
 
 // doubles is how many rows there are beyond one for each intent.
@@ -111,6 +119,7 @@ type Report struct {
 	Payments  Payments `json:"payments"`
 	Refunds   Refunds  `json:"refunds"`
 	Tasks     Tasks    `json:"tasks"`
+	Clumsy    Clumsy   `json:"clumsy"`
 	// Violations are the broken invariants of idem.Check, after the storm.
 	Violations []string `json:"violations,omitempty"`
 }
@@ -168,6 +177,7 @@ func (r *Report) Failures() (failures []string) {
 	fail(p.ReturnedTwice != 0, "payments that were refunded more than once: %d", p.ReturnedTwice)
 	fail(tasks.stuck() != 0, "tasks that are stuck: %d", tasks.stuck())
 	fail(r.appliedTwice() != 0, "tasks that were applied twice: %d", r.appliedTwice())
+	fail(r.Clumsy.Refused != r.Clumsy.Sent, "mistaken requests that were not refused for what they are: %d", r.Clumsy.Sent-r.Clumsy.Refused)
 	fail(len(r.Violations) > 0, "rows that break an invariant: %d", len(r.Violations))
 	if g.Intents >= provingIntents {
 		fail(u.doubles() == 0, "nothing was doubled without the guard, so the storm proved nothing")

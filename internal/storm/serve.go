@@ -33,14 +33,14 @@ type shopOrders struct {
 	Profile     idemhttp.Profile `json:"profile"`
 }
 
-// shopReady is the only line that it writes.
+// shopReady is the first line that it writes; an event is every other.
 type shopReady struct {
 	Addr string `json:"addr"` // where it listens, host:port
 }
 
 // Shop is the life of a shop process: it opens the shop that in tells it to, on a
-// loopback port of its own that it writes to out, and serves it with run, mostly
-// (*shop.Shop).Run, until in or ctx ends; in ends when the storm's own process is
+// loopback port of its own that it writes to out, followed by every event, and serves it
+// with run, mostly (*shop.Shop).Run, until in or ctx ends; in ends when the storm's own process is
 // gone.
 func Shop(ctx context.Context, in io.Reader, out io.Writer, run func(*shop.Shop, context.Context, net.Listener) error) error {
 	lines := json.NewDecoder(in)
@@ -58,7 +58,8 @@ func Shop(ctx context.Context, in io.Reader, out io.Writer, run func(*shop.Shop,
 	if err != nil {
 		return err
 	}
-	s, err := shop.New(ctx, pool, shop.Config{Profile: orders.Profile, Bank: orders.BankURL, Lease: shopLease})
+	teller := newTeller(out)
+	s, err := shop.New(ctx, pool, shop.Config{Profile: orders.Profile, Bank: orders.BankURL, Lease: shopLease, Observe: teller.observe})
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func Shop(ctx context.Context, in io.Reader, out io.Writer, run func(*shop.Shop,
 	}
 	served := make(chan error, 1)
 	go func() { served <- run(s, ctx, ln) }()
-	if err := json.NewEncoder(out).Encode(shopReady{ln.Addr().String()}); err != nil {
+	if err := teller.begin(shopReady{ln.Addr().String()}); err != nil {
 		return fmt.Errorf("storm: write to the storm: %w", err)
 	}
 	return lastWord(ctx, served)

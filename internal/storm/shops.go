@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/idem-go/idem"
 )
 
 // shopLease is short, so that a retry need not wait long for the payment of a shop
@@ -22,6 +24,7 @@ type shops struct {
 	command func(role string) *exec.Cmd
 	orders  shopOrders
 	network *network
+	observe func(context.Context, idem.Event) // may be nil
 
 	working sync.WaitGroup // restarts
 	mu      sync.Mutex
@@ -31,8 +34,9 @@ type shops struct {
 }
 
 // openShops starts all of them.
-func openShops(ctx context.Context, command func(role string) *exec.Cmd, orders shopOrders, n *network) (*shops, error) {
-	s := &shops{command: command, orders: orders, network: n}
+func openShops(ctx context.Context, command func(role string) *exec.Cmd, orders shopOrders, n *network,
+	observe func(context.Context, idem.Event)) (*shops, error) {
+	s := &shops{command: command, orders: orders, network: n, observe: observe}
 	for i := range shopCount {
 		s.working.Go(func() { s.open(ctx, i) })
 	}
@@ -47,8 +51,8 @@ func openShops(ctx context.Context, command func(role string) *exec.Cmd, orders 
 // open starts one and lets the network find it.
 func (s *shops) open(ctx context.Context, i int) {
 	var ready shopReady
-	silent := func(lines *json.Decoder) error { return lines.Decode(&struct{}{}) }
-	c, err := startChild(ctx, s.command(RoleShop), s.orders, &ready, silent)
+	events := func(lines *json.Decoder) error { return hear(lines, s.observe) }
+	c, err := startChild(ctx, s.command(RoleShop), s.orders, &ready, events)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {

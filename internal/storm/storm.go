@@ -87,6 +87,13 @@ type Config struct {
 	// Patience is how long a client sends one request again, and how long the storm waits
 	// for tasks in the end. Zero means 20 s.
 	Patience time.Duration
+	// Observe is told of every event of the shops, without keys and scopes, as
+	// idem.Config.Observe is; also of those that are killed, up to then. All have been told
+	// when Run returns. Nil is silent.
+	Observe func(context.Context, idem.Event)
+	// Calm leaves out bad weather, kills and clients that hang up, so that what shops tell
+	// can be held against what was sent. Such a storm proves little.
+	Calm bool
 	// Progress is called now and then, by one goroutine at a time. Nil is silent.
 	Progress func(Progress)
 }
@@ -118,7 +125,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	p := newPlan(rand.New(rand.NewPCG(cfg.Seed, 0)), cfg.Intents, marks)
-	report, err := blow(ctx, cfg, p, newOperator(cfg, marks))
+	if cfg.Calm {
+		p.calm()
+	}
+	report, err := blow(ctx, cfg, p, marks)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("storm: interrupted: %w", ctx.Err())
 	}
@@ -144,13 +154,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 // blow starts the network, the shops and the clients, drives the plan, and ends
 // them.
-func blow(ctx context.Context, cfg Config, p plan, o *operator) (r *Report, err error) {
+func blow(ctx context.Context, cfg Config, p plan, m marks) (r *Report, err error) {
+	o := newOperator(cfg, m)
 	network, err := openNetwork(cfg.Seed)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, network.close()) }()
-	shops, err := openShops(ctx, cfg.Command, shopOrders{DatabaseURL: cfg.DatabaseURL, BankURL: cfg.Bank.URL, Profile: cfg.Profile}, network)
+	shops, err := openShops(ctx, cfg.Command, shopOrders{DatabaseURL: cfg.DatabaseURL, BankURL: cfg.Bank.URL, Profile: cfg.Profile}, network, cfg.Observe)
 	if err != nil {
 		return nil, err
 	}
@@ -158,10 +169,17 @@ func blow(ctx context.Context, cfg Config, p plan, o *operator) (r *Report, err 
 	crew := newCrew(clientProcesses, cfg.Command, clientOrders{URL: network.url, Patience: cfg.Patience})
 	defer crew.close()
 	records := newRecords(p)
-	d := &driver{crew: crew, shops: shops, bank: cfg.Bank, network: network, clients: cfg.Clients, strikes: p.strikes, progress: cfg.Progress}
+	if cfg.Calm {
+		network.clear()
+	}
+	d := &driver{crew: crew, shops: shops, bank: cfg.Bank, network: network, clients: cfg.Clients, calm: cfg.Calm, strikes: p.strikes, progress: cfg.Progress}
 	bankKills := cfg.Bank.killed()
 	began := time.Now()
 	if err := d.blow(ctx, p, records, o); err != nil {
+		return nil, err
+	}
+	clumsy, err := network.blunder(ctx, m, cfg.Patience)
+	if err != nil {
 		return nil, err
 	}
 	if err := o.await(ctx, cfg.Patience); err != nil {
@@ -170,11 +188,12 @@ func blow(ctx context.Context, cfg Config, p plan, o *operator) (r *Report, err 
 	r = &Report{Seed: cfg.Seed, Seconds: time.Since(began).Seconds(), Network: network.counts(),
 		Kills:   Kills{Shops: shops.killed(), Clients: d.killed, Banks: cfg.Bank.killed() - bankKills},
 		Guarded: records.guarded.c, Unguarded: records.unguarded.c, Bookings: records.bookings.races(),
-		Payments: records.payments.paid(p, o), Refunds: records.refunds.asked()}
+		Payments: records.payments.paid(p, o), Refunds: records.refunds.asked(), Clumsy: clumsy}
+	// What nobody waits for any more is finished before anything is counted.
+	network.gateway.copies.Wait()
 	for _, c := range []*Column{&r.Guarded, &r.Unguarded, &r.Bookings.Column, &r.Payments.Column, &r.Refunds.Column} {
-		c.Requests = network.gateway.at(c.Path)
+		c.Requests, c.Given = network.gateway.at(c.Path), network.gateway.gave(c.Path)
 	}
-	// What nobody waits for any more is finished before the rows are counted.
 	return r, shops.stop()
 }
 

@@ -106,8 +106,10 @@ func (r records) last(p plan, sent [][]*job) (waves [][]*job) {
 // blow drives all waves, and the last ones in good weather, when shops and bank are
 // all up again: by then every intent of a guard must have an answer.
 func (d *driver) blow(ctx context.Context, p plan, r records, o *operator) error {
-	if err := d.bank.trouble(ctx, bankWeather); err != nil {
-		return err
+	if !d.calm {
+		if err := d.bank.trouble(ctx, bankWeather); err != nil {
+			return err
+		}
 	}
 	waves := r.waves(p)
 	once := len(p.orders) + len(p.bookings) + len(p.payments) + len(p.refunds)
@@ -118,9 +120,11 @@ func (d *driver) blow(ctx context.Context, p plan, r records, o *operator) error
 	if err := errors.Join(d.shops.settle(), d.bank.settle()); err != nil {
 		return err
 	}
-	d.network.clear()
-	if err := d.bank.trouble(ctx, bank.Faults{}); err != nil {
-		return err
+	if !d.calm {
+		d.network.clear()
+		if err := d.bank.trouble(ctx, bank.Faults{}); err != nil {
+			return err
+		}
 	}
 	d.phase, d.strikes = asking, nil
 	if err := d.settle(ctx, r, o); err != nil {

@@ -2,7 +2,7 @@
 -- Deletes keys whose time is over. Unknown ones never expire, nor does an abandoned
 -- claim with an unsettled effect.
 -- $1 how many at most
--- Rows: those deleted. Skips locked rows, and checks the time again in the
+-- Rows: those deleted: for how many seconds their time was over. Skips locked rows, and checks the time again in the
 -- statement that deletes, so that a key answered or claimed anew meanwhile stays.
 delete from idem.idempotency_keys as k
 where  k.ctid = any (array(
@@ -18,4 +18,5 @@ and    coalesce(k.tombstone_until, k.expires_at) <= clock_timestamp()
 and    (k.state <> 'claimed' or not exists (
             select from idem.applied_effects as e
             where  e.owner_scope = k.scope and e.owner_key = k.key and e.owner_door = 'request'
-            and    e.status in ('started', 'unknown')));
+            and    e.status in ('started', 'unknown')))
+returning extract(epoch from clock_timestamp() - k.expires_at)::float8;

@@ -1,0 +1,101 @@
+package idemhttp_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/idemhttp"
+	"github.com/idem-go/idem/internal/pgtest"
+)
+
+// Without Config.Observe, and with one that allocates nothing, the events of a replay cost
+// no memory.
+func TestObserve_theEventsOfAReplayAllocateNothing(t *testing.T) {
+	pool := pgtest.New(t)
+	var seen atomic.Int64
+	for name, observe := range map[string]func(context.Context, idem.Event){
+		"nil":   nil,
+		"count": func(context.Context, idem.Event) { seen.Add(1) },
+	} {
+		db, err := idem.Open(t.Context(), pool, idem.Config{Observe: observe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := idemhttp.New(db, idemhttp.Config{Scope: idemhttp.Public()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(1000, idemhttp.Telling(g)); n != 0 {
+			t.Errorf("%s: %v allocations, want none", name, n)
+		}
+	}
+	if seen.Load() < 2000 {
+		t.Errorf("%d events were told, want two for each run", seen.Load())
+	}
+}
+
+// An observer that panics at every event changes nothing for clients, and is told once.
+func TestObserve_onePanicsAndRequestsGoOn(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+
+	r := newRig(t)
+	var events atomic.Int64
+	db, err := idem.Open(t.Context(), r.pool, idem.Config{Observe: func(context.Context, idem.Event) {
+		events.Add(1)
+		panic("a bug in counting")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.guard, err = idemhttp.New(db, idemhttp.Config{Scope: bearer}); err != nil {
+		t.Fatal(err)
+	}
+	var runs atomic.Int64
+	r.handle("/orders", idemhttp.Route{}, createOrder(&runs))
+	r.serve()
+	for range 3 {
+		r.want(r.send(post("/orders", "k", body)), http.StatusCreated, "")
+	}
+	r.want(r.send(post("/orders", "", body)), http.StatusBadRequest, "key-missing")
+	r.wantRows("select count(*) from orders", 1)
+	if events.Load() < 9 { // the route, and two for each request
+		t.Errorf("%d events were told", events.Load())
+	}
+	if n := strings.Count(log.String(), "a bug in counting"); n != 1 {
+		t.Errorf("the panic was told %d times, want once:\n%s", n, log.String())
+	}
+}
+
+// Every request has one start and one end, whatever becomes of it.
+func TestObserve_everyStartHasItsEnd(t *testing.T) {
+	r := newRig(t)
+	var runs atomic.Int64
+	r.handle("/orders", idemhttp.Route{}, createOrder(&runs))
+	r.handle("/panic", idemhttp.Route{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	r.handle("/check", idemhttp.Route{ReplayCheck: func(*http.Request, idem.Answer) error { panic(http.ErrAbortHandler) }}, createOrder(&runs))
+	r.handle("/format", idemhttp.Route{KeyFormat: func(string) error { panic(http.ErrAbortHandler) }}, createOrder(&runs))
+	r.serve()
+	for _, s := range []sending{post("/orders", "k", body), post("/orders", "k", body), post("/orders", "", body), post("/panic", "p", body),
+		post("/check", "c", body), post("/check", "c", body), post("/format", "f", body), post("/orders", "k", `{"amount":2}`)} {
+		_ = r.send(s) // some have no answer
+	}
+	r.server.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kinds := map[idem.EventKind]int{}
+	for _, e := range r.events {
+		kinds[e.Kind]++
+	}
+	if kinds[idem.EventRoute] != 4 || kinds[idem.EventStart] != 8 || kinds[idem.EventRequest] != 8 {
+		t.Errorf("told %v, want 4 routes, 8 starts and 8 ends", kinds)
+	}
+}
