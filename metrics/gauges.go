@@ -12,8 +12,9 @@ const (
 	// MaxAge is how old a number of the database may be when it is scraped; it is read at
 	// most so often, however many scrape.
 	MaxAge = 5 * time.Second
-	// readLimit bounds one reading, with the wait for a connection.
-	readLimit = 2 * time.Second
+	// readLimit bounds one reading, with the wait for a connection: half of what Prometheus
+	// gives a scrape unless it is told otherwise.
+	readLimit = 5 * time.Second
 )
 
 // gauges are the numbers of the database. They are read when they are scraped, by one

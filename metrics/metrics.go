@@ -22,7 +22,7 @@ import (
 
 const (
 	// MaxRoutes bounds the routes that have a label of their own; those that come later
-	// share the label Other. A route has about 300 lines in a scrape.
+	// share the label Other. A route has about 320 lines in a scrape.
 	MaxRoutes = 200
 	// MaxKinds bounds the kinds of tasks, each in its queue, in the same way. A kind has
 	// about 50 lines.

@@ -12,7 +12,7 @@ import (
 // The numbers are read in every mode of pgx's, also in those for poolers, and what holds for
 // the reading is over with it.
 func TestGauges_areReadInEveryModeAndLeaveNothingBehind(t *testing.T) {
-	url := pgtest.NewURL(t)
+	url := pgtest.Direct(t, pgtest.NewURL(t)) // no pooler can prepare in all of them
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		config, err := pgxpool.ParseConfig(url)
