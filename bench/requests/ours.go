@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/bench/internal/watched"
 	"github.com/idem-go/idem/idemhttp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -13,17 +14,30 @@ import (
 // newOurs is the library as its README shows it, with every default.
 func newOurs(lazy bool) func(context.Context, *pgxpool.Pool) (http.Handler, error) {
 	return func(ctx context.Context, pool *pgxpool.Pool) (http.Handler, error) {
-		db, err := idem.Open(ctx, pool, idem.Config{})
-		if err != nil {
-			return nil, err
-		}
-		guard, err := idemhttp.New(db, idemhttp.Config{Scope: idemhttp.Public()})
-		if err != nil {
-			return nil, err
-		}
-		route := guard.Route(idemhttp.Route{Name: "POST /orders", LazyClaim: lazy})
-		return route(http.HandlerFunc(guardedOrder)), nil
+		return guardOrders(ctx, pool, idem.Config{}, idemhttp.Route{LazyClaim: lazy})
 	}
+}
+
+// newWatched is the same with metrics and logs.
+func newWatched(ctx context.Context, pool *pgxpool.Pool) (http.Handler, error) {
+	observe, err := watched.Observe()
+	if err != nil {
+		return nil, err
+	}
+	return guardOrders(ctx, pool, idem.Config{Observe: observe}, idemhttp.Route{})
+}
+
+func guardOrders(ctx context.Context, pool *pgxpool.Pool, config idem.Config, route idemhttp.Route) (http.Handler, error) {
+	db, err := idem.Open(ctx, pool, config)
+	if err != nil {
+		return nil, err
+	}
+	guard, err := idemhttp.New(db, idemhttp.Config{Scope: idemhttp.Public()})
+	if err != nil {
+		return nil, err
+	}
+	route.Name = "POST /orders"
+	return guard.Route(route)(http.HandlerFunc(guardedOrder)), nil
 }
 
 func guardedOrder(w http.ResponseWriter, r *http.Request) {

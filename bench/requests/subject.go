@@ -33,6 +33,7 @@ const (
 	article     = "article"
 	ours        = "idem"
 	oursLazy    = "idem, LazyClaim"
+	oursWatched = "idem, watched"
 	oursLease   = "idem, lease"
 	usualLease  = "lease, the usual way"
 )
@@ -41,6 +42,7 @@ var subjects = []subject{
 	{name: unprotected, serve: overHTTP(newUnprotected)},
 	{name: article, serve: overHTTP(newArticle), once: true, keys: keysArticle},
 	{name: ours, serve: overHTTP(newOurs(false)), once: true, keys: keysIdem},
+	{name: oursWatched, serve: overHTTP(newWatched), once: true, keys: keysIdem, only: oneByOne},
 	{name: "fiber, memory", serve: serveFiberMemory, once: true},
 	{name: oursLease, serve: overHTTP(newLeased), once: true, keys: keysIdem, only: oneByOne},
 	{name: usualLease, serve: overHTTP(newUsualLease), once: true, keys: keysUsual, only: oneByOne},
@@ -50,7 +52,7 @@ var subjects = []subject{
 }
 
 // oneByOne are the phases without duplicates at once: the usual lease tells those to
-// come back, so there is nothing to compare.
+// come back, so there is nothing to compare; and what watching costs is seen without them.
 var oneByOne = []string{fresh, replays}
 
 func (s subject) takesPart(phase string) bool { return s.only == nil || slices.Contains(s.only, phase) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/bench/internal/watched"
 	"github.com/idem-go/idem/queue"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,24 +17,34 @@ import (
 // ourPeer is the library, with its defaults. What does nothing runs on a lease, what
 // inserts a row runs in the transaction.
 type ourPeer struct {
-	db     *idem.DB
-	pool   *pgxpool.Pool
-	kind   *queue.Kind[task]
-	keyed  bool
-	config queue.Config
+	pool    *pgxpool.Pool
+	kind    *queue.Kind[task]
+	keyed   bool
+	watched bool
+	config  queue.Config
 }
+
+// manyAtOnce is how many handlers that do nothing but wait for the database's next batch run
+// at once; docs/tasks.md says so. Those in the transaction have a connection each.
+const manyAtOnce = 1000
 
 // newForgetting keeps nothing of what is done, and its tasks have no key.
 func newForgetting(config queue.Config) opener {
-	return openOurs(queue.Options{Retention: queue.Forget}, false, config)
+	return openOurs(queue.Options{Retention: queue.Forget}, ourPeer{config: config})
+}
+
+// newWatched is the same with metrics and logs.
+func newWatched() opener {
+	return openOurs(queue.Options{Retention: queue.Forget}, ourPeer{watched: true})
 }
 
 // newRetaining keeps finished tasks, and remembers the key of each.
-func newRetaining() opener { return openOurs(queue.Options{}, true, queue.Config{}) }
+func newRetaining() opener { return openOurs(queue.Options{}, ourPeer{keyed: true}) }
 
-func openOurs(options queue.Options, keyed bool, config queue.Config) opener {
+func openOurs(options queue.Options, p ourPeer) opener {
 	return func(ctx context.Context, pool *pgxpool.Pool, _ place) (peer, error) {
-		return &ourPeer{pool: pool, kind: queue.Define[task](task{}.Kind(), options), keyed: keyed, config: config}, nil
+		p.pool, p.kind = pool, queue.Define[task](task{}.Kind(), options)
+		return &p, nil
 	}
 }
 
@@ -64,11 +75,22 @@ func (p *ourPeer) enqueueMany(ctx context.Context, tasks []task) error {
 }
 
 func (p *ourPeer) work(ctx context.Context, h *handler) (func() error, error) {
-	db, err := idem.Open(ctx, p.pool, idem.Config{Observe: tellTrouble})
+	observe := tellTrouble
+	if p.watched {
+		var err error
+		if observe, err = watched.Observe(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := idem.Open(ctx, p.pool, idem.Config{Observe: observe})
 	if err != nil {
 		return nil, err
 	}
-	w := queue.NewWorker(db, p.config)
+	config := p.config
+	if !h.Insert {
+		config.Concurrency = manyAtOnce
+	}
+	w := queue.NewWorker(db, config)
 	if h.Insert {
 		p.kind.Handle(w, func(ctx context.Context, tx pgx.Tx, t task) error { return h.run(ctx, tx, t) })
 	} else {

@@ -33,23 +33,26 @@ type subject struct {
 
 // The subjects that goals name.
 const (
-	ours      = "idem"
-	oursKept  = "idem, retained"
-	oursPolls = "idem, polling only"
-	riverBest = "River"
-	riverTx   = "River, JobCompleteTx"
-	graphile  = "graphile-worker"
+	ours        = "idem"
+	oursKept    = "idem, retained"
+	oursPolls   = "idem, polling only"
+	oursWatched = "idem, watched"
+	riverBest   = "River"
+	riverTx     = "River, JobCompleteTx"
+	graphile    = "graphile-worker"
 )
 
 var subjects = []subject{
 	{name: ours, store: "idem", pool: 40, open: newForgetting(queue.Config{}), ours: true, once: true,
-		settings: "defaults (32 at once), `queue.Forget`, no keys"},
+		settings: "`queue.Forget`, no keys; no-op tasks 1,000 at once, others the default of 32"},
+	{name: oursWatched, store: "idem", pool: 40, open: newWatched(), ours: true, once: true, only: []string{noop, insert},
+		settings: "the same with metrics and logs"},
 	{name: riverBest, store: "river", pool: 50, open: newRiver(false), keeps: true,
 		settings: "as its own benchmark: 2000 workers, FetchCooldown 2 ms, FetchPollInterval 20 ms; `InsertManyFast`"},
 	{name: graphile, store: "graphile", pool: 25, node: true,
 		settings: "its performance preset: concurrentJobs 24, localQueue 500, completeJobBatchDelay and failJobBatchDelay 0"},
 	{name: oursKept, store: "idem", pool: 40, open: newRetaining(), ours: true, once: true, keeps: true,
-		settings: "defaults (32 at once; a key for each task, finished tasks are kept for 7 days)"},
+		settings: "as idem, but a key for each task, and finished tasks are kept for 7 days"},
 	{name: "pg-boss", store: "pgboss", pool: 25, node: true, keeps: true,
 		settings: "batchSize 100, localConcurrency 4, burstWhenBatchFull, useListenNotify"},
 	{name: "asynq", redis: true, pool: 50, open: newAsynq,
