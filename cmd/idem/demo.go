@@ -41,6 +41,9 @@ have one outcome, and an answer that says so, the bank one charge for each order
 and one refund for each that was asked for, and no task may be left or have been
 applied twice: what only the bank knows is settled by its record.
 
+The shop serves /metrics for Prometheus, with what the storm's shops did, too:
+docs/watching.md says what to ask.
+
 The environment is ignored: a storm must not hit a database by accident. With
 --exit it leaves after the storm: exit code 0 if the proof holds, 5 if not.`,
 		Example: `  idem demo
