@@ -96,6 +96,7 @@ type Event struct {
 	Route   string        // Route.Name
 	Scope   string        // whose key; not logged by LogEvents
 	Key     string        // the key, once it was found valid
+	Request string        // the request's id, if it has one: see idemhttp.Config.RequestID
 	Outcome Outcome       // of EventRequest
 	Status  int           // the HTTP status that was answered
 	Elapsed time.Duration // from the request's arrival to its answer
@@ -115,7 +116,11 @@ type Event struct {
 	// Attempted says that the event was raised inside a transaction, whose commit it
 	// has not seen.
 	Attempted bool
-	Err       error // why, where there is a cause
+	// FirstRequest is, of a request that was told what another one has come to, that one's
+	// id, if it had one; Origin is its trace context (W3C traceparent), if it was traced. Of
+	// a task, Origin is the trace context in which it was enqueued.
+	FirstRequest, Origin string
+	Err                  error // why, where there is a cause
 }
 
 // LogEvents returns a function for Config.Observe that writes every event to
@@ -146,7 +151,7 @@ func (e Event) level() slog.Level {
 }
 
 func (e Event) attrs() []slog.Attr {
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 14)
 	text := func(name, value string) {
 		if value != "" {
 			attrs = append(attrs, slog.String(name, value))
@@ -154,6 +159,8 @@ func (e Event) attrs() []slog.Attr {
 	}
 	text("route", e.Route)
 	text("key", e.Key)
+	text("request", e.Request)
+	text("first_request", e.FirstRequest)
 	text("outcome", string(e.Outcome))
 	text("queue", e.Queue)
 	text("task", e.TaskKind)

@@ -20,6 +20,10 @@ type Config struct {
 	// it must be quick and safe for concurrent use. Nil means silence; see
 	// LogEvents.
 	Observe func(context.Context, Event)
+	// Tracer makes spans of what is done, and keeps the trace of a request with its
+	// key and that of a task with the task. Package tracing has one for OpenTelemetry.
+	// Nil makes none, and costs nothing.
+	Tracer Tracer
 	// Checks are the program's own invariants, run by Check beside Idem's in
 	// the same snapshot.
 	Checks []CheckFunc
