@@ -88,6 +88,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := newExchange(g, w, r)
 	defer x.release()
+	x.begin()
 	if _, nested := execution.From(r.Context()); nested {
 		x.answer(failed(codeNotApplied, errNested)) // it would wait for itself
 		return

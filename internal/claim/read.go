@@ -22,12 +22,14 @@ type stored struct {
 	over        pgtype.Bool
 	entombed    pgtype.Bool
 	live, bound bool
+	by          Request
 }
 
 // columns are where a row is scanned to.
 func (r *stored) columns() []any {
 	return []any{&r.fence, &r.state, &r.version, &r.sum, &r.answer.Status, &r.headers, &r.answer.Body,
-		&r.answer.Reference, &r.created, &r.expires, &r.over, &r.entombed, &r.live, &r.bound}
+		&r.answer.Reference, &r.created, &r.expires, &r.over, &r.entombed, &r.live, &r.bound,
+		&r.by.Traceparent, &r.by.ID}
 }
 
 // read scans what key_read found and judges it for in; nil if nothing was found.
@@ -47,7 +49,7 @@ func read(from pgx.Row, in Intent) (*Found, error) {
 // on a lease: elsewhere it is unknown if an effect of it has started, and free if
 // not.
 func (r *stored) judge(in Intent) *Found {
-	f := &Found{Answer: r.answer, fence: r.fence.Bytes, over: r.over.Bool, bound: r.bound}
+	f := &Found{Answer: r.answer, By: r.by, fence: r.fence.Bytes, over: r.over.Bool, bound: r.bound}
 	f.Answer.Header = headerFields(r.headers)
 	f.Answer.CreatedAt, f.Answer.ExpiresAt = r.created.Time, r.expires.Time
 	f.same = in.Same(idem.Fingerprint{Version: r.version.Int16, Sum: r.sum})
