@@ -23,8 +23,8 @@ const (
 
 // Tracer makes a span of each step, and carries the trace to where it goes on. Package
 // tracing, a module of its own, has one for OpenTelemetry. It must be safe for concurrent
-// use and quick: it runs where the steps do. What it is told never holds a body, a token or
-// a stored answer.
+// use and quick, and it must not panic: it runs where the steps do. What it is told never
+// holds a body, a token or a stored answer.
 type Tracer interface {
 	// Begin begins the span of a step within ctx, and returns the context that the step
 	// goes on in, and what ends the span: it is called once, with what the step has come
@@ -34,7 +34,8 @@ type Tracer interface {
 	Begin(ctx context.Context, step Step, about Event) (context.Context, func(Event))
 	// Traceparent is the trace context of the span that ctx is in, as the header traceparent
 	// of https://www.w3.org/TR/trace-context/ has it. It is stored with a key or a task, for
-	// whoever goes back to it. Empty stores nothing.
+	// whoever goes back to it: at most 128 bytes of visible ASCII. Any other, as empty,
+	// stores nothing.
 	Traceparent(ctx context.Context) string
 	// Inject hands to set the headers that carry the trace of ctx to another system.
 	Inject(ctx context.Context, set func(name, value string))

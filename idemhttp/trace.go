@@ -19,9 +19,9 @@ const headerRequestID = "X-Request-Id"
 // proxies and most middleware set it. Safe for concurrent use.
 func HeaderRequestID(r *http.Request) string { return r.Header.Get(headerRequestID) }
 
-// requestID is an id that can be stored and written to a log as it is, or nothing: one that
+// storable is an id that can be stored and written to a log as it is, or nothing: one that
 // is cut off finds no request.
-func requestID(id string) string {
+func storable(id string) string {
 	if len(id) > MaxRequestID {
 		return ""
 	}
@@ -35,12 +35,12 @@ func requestID(id string) string {
 
 // begin begins the request's span. From here on the request's context is in it.
 func (x *exchange) begin() {
-	x.by.ID = requestID(x.config.RequestID(x.r))
+	x.by.ID = storable(x.config.RequestID(x.r))
 	ctx, end := x.trace(x.r.Context(), idem.StepRequest)
 	x.ended = end
 	if t := x.db.Tracer(); t != nil {
 		x.r = x.r.WithContext(idem.WithTracer(ctx, t))
-		x.by.Traceparent = t.Traceparent(ctx)
+		x.by.Traceparent = storable(t.Traceparent(ctx))
 	}
 }
 

@@ -109,7 +109,9 @@ func (k *Kind[T]) EnqueueMany(ctx context.Context, db Conn, many ...Task[T]) ([]
 		}
 	}
 	if t, ok := idem.TracerFrom(ctx); ok {
-		e.origin = t.Traceparent(ctx)
+		if e.origin = t.Traceparent(ctx); visible("the trace context", e.origin, MaxName) != nil {
+			e.origin = "" // or what cannot be stored
+		}
 	}
 	if err := e.all(ctx, db); err != nil {
 		return nil, err

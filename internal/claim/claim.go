@@ -76,19 +76,11 @@ const (
 	Abandoned                    // on a lease that is over, and free to be taken over
 )
 
-// Request is how the request that wrote a key's row is found: what it does not have is
-// empty.
+// Request is how the request that wrote a key's row is found: visible ASCII, and what it
+// does not have is empty.
 type Request struct {
 	ID          string // by which logs know it
 	Traceparent string // its trace context
-}
-
-// orNull is a text of it as a row has it.
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // Found is what is remembered of a key.

@@ -180,5 +180,5 @@ func (c *Claim) bindStatement() (sql string, args []any) {
 		return keys.Doubt, []any{in.Scope, in.Key, c.fence}
 	}
 	return keys.Bind, []any{in.Scope, in.Key, c.fence, in.Fingerprint.Version, in.Fingerprint.Sum,
-		orNull(in.By.Traceparent), orNull(in.By.ID)}
+		in.By.Traceparent, in.By.ID}
 }
