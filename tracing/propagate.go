@@ -21,6 +21,16 @@ func (t *Tracer) Traceparent(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
+// TraceID is the id of the trace that ctx is in, in hexadecimal, if that is sampled, and
+// empty otherwise: for the exemplars of metrics, and for logs. In the context of an event
+// (idem.Config.Observe) it is the request's, or the attempt's. Safe for concurrent use.
+func TraceID(ctx context.Context) string {
+	if c := trace.SpanContextFromContext(ctx); c.IsSampled() {
+		return c.TraceID().String()
+	}
+	return ""
+}
+
 // Inject hands on the headers of Config.Propagator.
 func (t *Tracer) Inject(ctx context.Context, set func(name, value string)) {
 	t.config.Propagator.Inject(ctx, setter(set))

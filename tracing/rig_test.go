@@ -34,6 +34,7 @@ type rig struct {
 
 	mu     sync.Mutex
 	events []idem.Event
+	traces []string // of each event
 }
 
 func newRig(t testing.TB) *rig {
@@ -86,10 +87,10 @@ func (r *rig) open(config tracing.Config) *idem.DB {
 	return db
 }
 
-func (r *rig) observe(_ context.Context, e idem.Event) {
+func (r *rig) observe(ctx context.Context, e idem.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, e)
+	r.events, r.traces = append(r.events, e), append(r.traces, tracing.TraceID(ctx))
 }
 
 // told are the events of requests so far.
@@ -213,7 +214,7 @@ func (r *rig) wantNoLink(s tracetest.SpanStub) {
 func value(s tracetest.SpanStub, key attribute.Key) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -242,12 +243,12 @@ func (r *rig) wantSilent(words ...string) {
 	for _, s := range r.exporter.GetSpans() {
 		texts := []string{s.Name, s.Status.Description}
 		for _, a := range s.Attributes {
-			texts = append(texts, a.Value.Emit())
+			texts = append(texts, a.Value.String())
 		}
 		for _, e := range s.Events {
 			texts = append(texts, e.Name)
 			for _, a := range e.Attributes {
-				texts = append(texts, a.Value.Emit())
+				texts = append(texts, a.Value.String())
 			}
 		}
 		for _, word := range words {

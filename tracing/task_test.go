@@ -282,3 +282,37 @@ func TestCall_unknown(t *testing.T) {
 	}
 	r.wantSilent("secret", "charge:1")
 }
+
+// An event is told in the trace that it belongs to, for exemplars.
+func TestTraceID_ofAnEvent(t *testing.T) {
+	r := newRig(t)
+	db := r.open(tracing.Config{})
+	s := r.serve(db, idemhttp.Route{}, func(w http.ResponseWriter, req *http.Request) {
+		if _, err := job.Enqueue(req.Context(), idem.Tx(req.Context()), "k", 17); err != nil {
+			t.Error(err)
+		}
+		order(w, req)
+	})
+	r.send(s, "k", "a", "")
+	r.work(db, 1, func(w *queue.Worker) {
+		job.Handle(w, func(context.Context, pgx.Tx, int) error { return nil })
+	})
+	want := map[idem.EventKind]string{
+		idem.EventRequest: r.one(spanRequest).SpanContext.TraceID().String(),
+		idem.EventTask:    r.one(spanAttempt).SpanContext.TraceID().String(),
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := 0
+	for i, e := range r.events {
+		if trace, is := want[e.Kind]; is {
+			told++
+			if r.traces[i] != trace {
+				t.Errorf("%s is told in the trace %q, want %q", e.Kind, r.traces[i], trace)
+			}
+		}
+	}
+	if told != 2 || tracing.TraceID(t.Context()) != "" {
+		t.Errorf("%d events were told, want 2", told)
+	}
+}
