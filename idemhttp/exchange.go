@@ -88,7 +88,7 @@ func (x *exchange) join() ending {
 		}
 		_, waited := x.trace(x.r.Context(), idem.StepWait)
 		e, again := x.wait(f, role, deadline.C)
-		waited(idem.Event{Outcome: x.outcome(e)})
+		waited(idem.Event{Outcome: x.outcomeOf(e)})
 		x.waited = time.Since(x.arrived)
 		if !again {
 			return e

@@ -168,7 +168,7 @@ func (r *run) commit(c holder, p *panicked, own *recording, overflow error, stat
 		e = failed(codeUnavailable, e.err) // something was applied, and the key is not free
 		e.detail = "A part of this request that cannot be undone has been carried out, and its answer could not be kept. Repeat the same request with the same key: it goes on where this one has stopped."
 	}
-	outcome := r.x.outcome(e)
+	outcome := r.x.outcomeOf(e)
 	if result.Ending == claim.Rerun {
 		outcome = "" // it is none yet
 	}

@@ -57,8 +57,8 @@ func (x *exchange) end(e idem.Event) {
 	}
 }
 
-// outcome is how a request ends that ends with e.
-func (x *exchange) outcome(e ending) idem.Outcome {
+// outcomeOf is how a request ends that ends with e.
+func (x *exchange) outcomeOf(e ending) idem.Outcome {
 	return cmp.Or(e.outcome, x.problems[e.problem].outcome)
 }
 
@@ -67,7 +67,7 @@ func (x *exchange) outcome(e ending) idem.Outcome {
 func (x *exchange) claimed(found claim.Outcome, err error) idem.Event {
 	switch {
 	case err != nil:
-		return idem.Event{Outcome: x.outcome(refused(err)), Err: err}
+		return idem.Event{Outcome: x.outcomeOf(refused(err)), Err: err}
 	case found == claim.Fresh:
 		return idem.Event{}
 	case found == claim.Answered:
