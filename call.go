@@ -66,6 +66,8 @@ func Call[R any](ctx context.Context, e Effect, fn func(ctx context.Context, dow
 	defer exit()
 	door, scope, key := x.Cause()
 	c := &calling{effect: e, input: input, x: x, door: door, scope: scope, key: key, reads: reads[R]}
+	ctx, end := traceCall(ctx, e)
+	defer func() { end(c.event(c.told, err)) }() // also of one that panics
 	recorded, err := c.call(ctx, func(ctx context.Context, downstreamKey string) ([]byte, error) {
 		r, err := fn(ctx, downstreamKey)
 		if err != nil {
@@ -123,6 +125,7 @@ type calling struct {
 	reads            func(result []byte) error // whether it is one of this Call's type
 	number           int                       // of the effect's calls, the one that is being made
 	reconciled       bool                      // evidence was asked for
+	told             EffectResult              // what was told last of the effect
 	retracted        bool                      // the effect is known not to be applied
 }
 
@@ -274,5 +277,6 @@ func (c *calling) unknown(ctx context.Context, cause error) error {
 }
 
 func (c *calling) event(r EffectResult, err error) Event {
+	c.told = r
 	return Event{Kind: EventEffect, Effect: c.effect.Key, Result: r, Err: err}
 }

@@ -106,6 +106,7 @@ type Event struct {
 	Route   string        // Route.Name
 	Scope   string        // whose key; not logged by LogEvents
 	Key     string        // the key, once it was found valid
+	Request string        // the request's id, if it has one: see idemhttp.Config.RequestID
 	Outcome Outcome       // of EventRequest
 	Status  int           // the HTTP status that was answered
 	Elapsed time.Duration // from the request's arrival to its answer
@@ -130,7 +131,11 @@ type Event struct {
 	// Attempted says that the event was raised inside a transaction, whose commit it
 	// has not seen.
 	Attempted bool
-	Err       error // why, where there is a cause
+	// FirstRequest is, of a request that was told what another one has come to, that one's
+	// id, if it had one; Origin is its trace context (W3C traceparent), if it was traced. Of
+	// a task, Origin is the trace context in which it was enqueued.
+	FirstRequest, Origin string
+	Err                  error // why, where there is a cause
 }
 
 // LogOptions say what LogEventsWith writes beside the rest. The zero value is what
@@ -182,7 +187,7 @@ func (e Event) level() slog.Level {
 }
 
 func (e Event) attrs() []slog.Attr {
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 14)
 	text := func(name, value string) {
 		if value != "" {
 			attrs = append(attrs, slog.String(name, value))
@@ -190,6 +195,8 @@ func (e Event) attrs() []slog.Attr {
 	}
 	text("route", e.Route)
 	text("key", e.Key)
+	text("request", e.Request)
+	text("first_request", e.FirstRequest)
 	text("outcome", string(e.Outcome))
 	text("queue", e.Queue)
 	text("task", e.TaskKind)

@@ -24,6 +24,10 @@ type Config struct {
 	// nothing; see LogEvents and package metrics. One that panics harms nobody: the event is lost, and the
 	// first panic of a handle is written to slog's default logger.
 	Observe func(context.Context, Event)
+	// Tracer makes spans of what is done, and keeps the trace of a request with its
+	// key and that of a task with the task. Package tracing has one for OpenTelemetry.
+	// Nil makes none, and costs nothing.
+	Tracer Tracer
 	// Checks are the program's own invariants, run by Check beside Idem's in
 	// the same snapshot.
 	Checks []CheckFunc

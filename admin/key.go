@@ -76,6 +76,9 @@ type Key struct {
 	Bound bool
 	// Outcome is what became of what the request wrote to the database.
 	Outcome Outcome
+	// RequestID is the id by which logs know the request that wrote the row, and
+	// Traceparent its trace context (W3C); empty if it had none.
+	RequestID, Traceparent string
 }
 
 // nullable are the columns of a key that may be null.
@@ -91,7 +94,7 @@ func (k *Key) columns(n *nullable) []any {
 		&k.Scope, &k.Key, &k.State, &k.FingerprintVersion, &k.Fingerprint,
 		&k.Status, &k.BodyBytes, &k.Reference,
 		&k.CreatedAt, &n.expires, &n.tombstone, &k.Expired, &k.Over, &n.committed,
-		&n.lease, &k.Live, &n.bound, &n.fence,
+		&n.lease, &k.Live, &n.bound, &n.fence, &k.RequestID, &k.Traceparent,
 	}
 }
 

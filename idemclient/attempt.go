@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/idem-go/idem/internal/downstream"
 )
 
 const (
@@ -41,6 +43,9 @@ func (d *delivery) attempt() (*attempt, error) {
 		req.Header = http.Header{}
 	}
 	req.Header[d.config.Header] = []string{d.value}
+	if t := downstream.TracerFrom(ctx); t != nil {
+		t.Inject(ctx, req.Header.Set)
+	}
 	if err := d.body.put(req); err != nil {
 		cancel()
 		return nil, err

@@ -12,7 +12,7 @@ import (
 func (x *exchange) answer(e ending) {
 	if e.answer != nil && e.own == nil {
 		if refused, ok := x.recheck(e.answer); ok {
-			e = refused
+			e = refused.of(e.by)
 		}
 	}
 	if e.unguarded {
@@ -151,10 +151,18 @@ func (x *exchange) fell() {
 
 func (x *exchange) done(e ending, status int) {
 	x.told = true
-	x.observe(idem.Event{Kind: idem.EventRequest, Outcome: e.outcome, Status: status, Elapsed: elapsedSince(x.arrived), Waited: x.waited, Err: e.err})
+	event := x.event(idem.Event{Kind: idem.EventRequest, Outcome: e.outcome, Status: status, Elapsed: elapsedSince(x.arrived), Waited: x.waited, Err: e.err})
+	if e.others {
+		event.FirstRequest, event.Origin = e.by.ID, e.by.Traceparent
+	}
+	x.db.Observe(x.r.Context(), event)
+	x.end(event)
 }
 
-func (x *exchange) observe(e idem.Event) {
-	e.Route, e.Scope, e.Key = x.route.Name, x.scope, x.key
-	x.db.Observe(x.r.Context(), e)
+func (x *exchange) observe(e idem.Event) { x.db.Observe(x.r.Context(), x.event(e)) }
+
+// event is e with what is known of the request.
+func (x *exchange) event(e idem.Event) idem.Event {
+	e.Route, e.Scope, e.Key, e.Request = x.route.Name, x.scope, x.key, x.by.ID
+	return e
 }

@@ -82,6 +82,11 @@ type Config struct {
 	// MaxWaiters bounds the duplicates waiting for one request; further ones
 	// are told at once that it is in flight. Zero means 1,000.
 	MaxWaiters int
+	// RequestID tells the id by which logs know a request. It is remembered with the key,
+	// and the event of a repeat names that of the request whose outcome it was told
+	// (idem.Event.FirstRequest). Longer than MaxRequestID or not visible ASCII, it counts as
+	// none. Nil means HeaderRequestID.
+	RequestID func(*http.Request) string
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -90,6 +95,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Wait = max(cmp.Or(c.Wait, DefaultWait), 0)
 	c.MaxBuffers = cmp.Or(c.MaxBuffers, DefaultMaxBuffers)
 	c.MaxWaiters = cmp.Or(c.MaxWaiters, DefaultMaxWaiters)
+	if c.RequestID == nil {
+		c.RequestID = HeaderRequestID
+	}
 	if len(c.KeyHeaders) == 0 {
 		c.KeyHeaders = []string{"Idempotency-Key"}
 	}

@@ -159,6 +159,7 @@ func limitsTable() string {
 		{"one call of an effect (`Effect.Timeout`)", idem.DefaultTimeout.String(), "`outcome-unknown`, or the call is repeated (`Keyed`)"},
 		{"an effect's key", bytesOf(idem.MaxEffectKey), "`idem.ErrEffectInvalid`: a fault of the program"},
 		{"an effect's input and its result, as JSON", bytesOf(idem.MaxInput), "the same; a call that has been made is `outcome-unknown`"},
+		{"a request's id (`RequestID`)", bytesOf(MaxRequestID), "it counts as none"},
 		{"all `AfterCommit` functions together", afterCommitLimit.String(), "their context ends"},
 	} {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.name, l.value, l.beyond)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/internal/claim"
 )
 
 // ending is how a request ends: with a problem, with the handler's own answer,
@@ -26,7 +27,9 @@ type ending struct {
 	// have been told.
 	afterCommit []func(context.Context)
 	outcome     idem.Outcome
-	err         error // the cause, for events
+	err         error         // the cause, for events
+	by          claim.Request // whose outcome it is
+	others      bool          // which is another request's
 }
 
 // failed is the end by a problem.
@@ -34,9 +37,19 @@ func failed(code string, cause error) ending {
 	return ending{problem: code, err: cause}
 }
 
+// of is the same end, told to another request than the one that has come to it.
+func (e ending) of(by claim.Request) ending {
+	e.by, e.others = by, true
+	return e
+}
+
 // shared is the end of one who waited for e: the remembered answer as a replay,
 // or one that is not remembered as it is, since the waiter is the same request.
 func (e ending) shared(maxStored int) ending {
+	return e.told(maxStored).of(e.by)
+}
+
+func (e ending) told(maxStored int) ending {
 	switch {
 	case e.panicked != nil && e.problem == "":
 		return failed(codeNotApplied, nil)

@@ -23,6 +23,8 @@ type exchange struct {
 	flight *flight // that the request waits for, or got its end from
 	hold   *hold   // of the answer
 	prints *fingerprints
+	by     claim.Request    // the request itself, as others find it
+	ended  func(idem.Event) // ends its span
 
 	told    bool         // EventRequest was raised
 	outcome idem.Outcome // of it, if a function of the program's panics now
@@ -88,7 +90,9 @@ func (x *exchange) join() ending {
 		case crowded:
 			return failed(codeInFlight, nil)
 		}
+		_, waited := x.trace(x.r.Context(), idem.StepWait)
 		e, again := x.wait(f, role, deadline.C)
+		waited(idem.Event{Outcome: x.outcomeOf(e)})
 		x.waited = time.Since(x.arrived)
 		if !again {
 			return e
@@ -109,7 +113,7 @@ func (x *exchange) wait(f *flight, role role, deadline <-chan time.Time) (e endi
 		case <-f.done:
 			landed = true
 		case <-started:
-			return failed(codeMismatch, nil), false
+			return failed(codeMismatch, nil).of(f.by), false
 		case <-away:
 			if e, told := x.rival(); told {
 				return e, false
@@ -159,6 +163,7 @@ func (x *exchange) leave() {
 }
 
 func (x *exchange) release() {
+	x.end(idem.Event{}) // of one that panicked outside its handler
 	x.leave()
 	x.hold.release()
 	if x.body != nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/internal/claim"
 )
 
 // flights are the keys that this process works on. One request leads a key's
@@ -22,6 +23,7 @@ type flight struct {
 	key         flightKey
 	fingerprint idem.Fingerprint
 	waiters     int           // guarded by flights.mu
+	by          claim.Request // who leads it, set before started is closed
 	started     chan struct{} // closed when the handler starts: the key is this request's
 	startOnce   sync.Once
 	away        chan struct{} // closed when another process was found to work on the key

@@ -99,6 +99,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.release()
 	x.observe(idem.Event{Kind: idem.EventStart})
 	defer x.fell()
+	x.begin()
 	if _, nested := execution.From(r.Context()); nested {
 		x.answer(failed(codeNotApplied, errNested)) // it would wait for itself
 		return

@@ -24,10 +24,14 @@ func (x *exchange) lead(f *flight) ending {
 		}
 	}
 	defer land()
+	f.by = x.by
 	if x.route.Lease > 0 {
 		e = x.account(x.leaseAndRun(f))
 	} else {
 		e = x.account(x.claimAndRun(f))
+	}
+	if !e.others {
+		e.by = x.by
 	}
 	land()
 	x.runAfterCommit(e.afterCommit)
@@ -60,7 +64,7 @@ func (x *exchange) claimAndRun(f *flight) ending {
 	intent := x.intent()
 	intent.Started = f.start
 	for {
-		c, err := claim.Begin(ctx, x.db.Pool(), intent)
+		c, err := x.claim(ctx, intent)
 		if err != nil {
 			return refused(err)
 		}
@@ -85,12 +89,30 @@ func (x *exchange) claimAndRun(f *flight) ending {
 	}
 }
 
+// claim asks for the key.
+func (x *exchange) claim(ctx context.Context, in claim.Intent) (*claim.Claim, error) {
+	ctx, end := x.trace(ctx, idem.StepClaim)
+	c, err := claim.Begin(ctx, x.db.Pool(), in)
+	if err != nil {
+		end(x.claimed(0, err))
+		return nil, err
+	}
+	end(x.claimed(c.Outcome, nil))
+	return c, nil
+}
+
 // waitElsewhere waits, while there is time, until a key that another process works
 // on is worth claiming again.
 func (x *exchange) waitElsewhere(patience context.Context, f *flight) (e ending, again bool) {
 	f.isAway()
+	_, end := x.trace(x.r.Context(), idem.StepWait)
 	changed := x.elsewhere.Wait(patience, x.scope, x.key)
 	x.waited = elapsedSince(x.arrived)
+	if changed {
+		end(idem.Event{})
+	} else {
+		end(idem.Event{Outcome: idem.OutcomeInFlight})
+	}
 	return ending{problem: codeInFlight, elsewhere: true}, changed
 }
 
@@ -106,6 +128,7 @@ func (x *exchange) intent() claim.Intent {
 		Tombstone:   x.route.Tombstone,
 		Lease:       x.route.Lease,
 		Lazy:        x.route.LazyClaim,
+		By:          x.by,
 	}
 }
 
@@ -119,19 +142,25 @@ func refused(err error) ending {
 
 // found is the end by what is remembered of the key.
 func found(f claim.Found) ending {
-	switch f.Outcome {
-	case claim.Answered:
-		return replayed(&f.Answer)
+	if f.Outcome == claim.Answered {
+		return replayed(&f.Answer).of(f.By)
+	}
+	return failed(codeOf(f.Outcome), nil).of(f.By)
+}
+
+// codeOf is the problem that a key without an answer is told by.
+func codeOf(o claim.Outcome) string {
+	switch o {
 	case claim.Withheld:
-		return failed(codeWithheld, nil)
+		return codeWithheld
 	case claim.Entombed:
-		return failed(codeExpired, nil)
+		return codeExpired
 	case claim.Unknown:
-		return failed(codeUnknown, nil)
+		return codeUnknown
 	case claim.Mismatch:
-		return failed(codeMismatch, nil)
+		return codeMismatch
 	case claim.InFlight, claim.Abandoned: // met after the handler has run
-		return failed(codeInFlight, nil)
+		return codeInFlight
 	default:
 		panic("idemhttp: a claim found an outcome that is not known")
 	}

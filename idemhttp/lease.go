@@ -21,7 +21,7 @@ func (x *exchange) leaseAndRun(f *flight) ending {
 	intent := x.intent()
 	intent.Started = f.start
 	for {
-		l, err := x.leases.Begin(ctx, intent)
+		l, err := x.lease(ctx, intent)
 		if err != nil {
 			return refused(err)
 		}
@@ -36,6 +36,18 @@ func (x *exchange) leaseAndRun(f *flight) ending {
 			return e
 		}
 	}
+}
+
+// lease asks for the key on a lease, which outlives the span of asking.
+func (x *exchange) lease(ctx context.Context, in claim.Intent) (*claim.Lease, error) {
+	_, end := x.trace(ctx, idem.StepClaim)
+	l, err := x.leases.Begin(ctx, in)
+	if err != nil {
+		end(x.claimed(0, err))
+		return nil, err
+	}
+	end(x.claimed(l.Outcome, nil))
+	return l, nil
 }
 
 // runLeased runs the handler until its lease ends.

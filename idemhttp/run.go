@@ -122,29 +122,18 @@ func (r *run) once(c holder) (ending, next) {
 	}
 	state, execution := r.state(c)
 	rec := newRecorder(r.x.w, r.x.route.MaxHeld, r.x.budget)
-	p, returned := r.handle(execution, rec)
+	ctx, handlerEnds := r.x.trace(r.ctx, idem.StepHandler)
+	p, returned := r.handle(ctx, execution, rec)
 	noMoreCalls(execution)
 	if !returned {
+		handlerEnds(idem.Event{Err: context.Cause(r.ctx)})
 		rec.abandon()
 		return r.overrun(c.Abandon(r.base)), ends
 	}
 	own, overflow := rec.close() // a goroutine that is left behind writes into nothing
+	handlerEnds(handled(own, p))
 	held := rec.body.hold()
-	var e ending
-	var result claim.Result
-	switch {
-	case p != nil:
-		e, result = r.panicked(c, p)
-	case r.ctx.Err() != nil: // its time was over before it answered
-		result = c.Free(r.base)
-		e = r.overrun(result)
-	default:
-		e, result = r.x.finish(r.base, c, own, overflow, state)
-	}
-	if e.problem == codeNotApplied && c.Bound(r.base) {
-		e = failed(codeUnavailable, e.err) // something was applied, and the key is not free
-		e.detail = "A part of this request that cannot be undone has been carried out, and its answer could not be kept. Repeat the same request with the same key: it goes on where this one has stopped."
-	}
+	e, result := r.commit(c, p, own, overflow, state)
 	if result.Ending != claim.Rerun && result.Ending != claim.Contended {
 		e.hold = held
 	} else {
@@ -163,10 +152,34 @@ func (r *run) once(c holder) (ending, next) {
 	return ending{}, runsAgain
 }
 
+// commit ends the claim after a run of the handler that has returned.
+func (r *run) commit(c holder, p *panicked, own *recording, overflow error, state *runState) (e ending, result claim.Result) {
+	ctx, end := r.x.trace(r.base, idem.StepCommit)
+	switch {
+	case p != nil:
+		e, result = r.panicked(ctx, c, p)
+	case r.ctx.Err() != nil: // its time was over before it answered
+		result = c.Free(ctx)
+		e = r.overrun(result)
+	default:
+		e, result = r.x.finish(ctx, c, own, overflow, state)
+	}
+	if e.problem == codeNotApplied && c.Bound(ctx) {
+		e = failed(codeUnavailable, e.err) // something was applied, and the key is not free
+		e.detail = "A part of this request that cannot be undone has been carried out, and its answer could not be kept. Repeat the same request with the same key: it goes on where this one has stopped."
+	}
+	outcome := r.x.outcomeOf(e)
+	if result.Ending == claim.Rerun {
+		outcome = "" // it is none yet
+	}
+	end(idem.Event{Outcome: outcome, Err: result.Err})
+	return e, result
+}
+
 // handle runs the handler in a goroutine of its own, so that one that never
 // returns can be given up, and reports whether it returned within the limit.
-func (r *run) handle(state execution.Execution, rec *recorder) (p *panicked, returned bool) {
-	request := r.x.request(execution.With(r.ctx, state))
+func (r *run) handle(ctx context.Context, state execution.Execution, rec *recorder) (p *panicked, returned bool) {
+	request := r.x.request(execution.With(ctx, state))
 	done := make(chan *panicked, 1)
 	go func() {
 		p := &panicked{exited: true}
@@ -210,8 +223,8 @@ func (r *run) overrun(result claim.Result) ending {
 // panicked rolls back and passes the panic on, unless the handler had committed
 // by itself before: even then its own recoverer sees it. A handler that panics
 // because the key is not its own (see Route.LazyClaim) is answered for.
-func (r *run) panicked(c holder, p *panicked) (ending, claim.Result) {
-	result := c.Free(r.base)
+func (r *run) panicked(ctx context.Context, c holder, p *panicked) (ending, claim.Result) {
+	result := c.Free(ctx)
 	switch result.Ending {
 	case claim.Lost, claim.Contended:
 		return ended(result, ending{}), result

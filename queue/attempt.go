@@ -38,8 +38,9 @@ type attempt struct {
 	calls   execution.Calls // of a handler on a lease, in all of its runs
 	current *run            // the one that is under way, or was the last
 
-	elapsed time.Duration // the handler's time
-	unheard bool          // a try to finish the task had no reply, so that it may have been
+	elapsed time.Duration    // the handler's time
+	unheard bool             // a try to finish the task had no reply, so that it may have been
+	ended   func(idem.Event) // ends its span
 }
 
 // run is one run of an attempt's handler, as the handler sees it. A goroutine that it has
@@ -94,7 +95,7 @@ func (a *attempt) work(base context.Context) {
 	defer a.stop(context.Canceled)
 	ctx, cancel := context.WithTimeoutCause(a.ctx, a.task.handler.options.Timeout, ErrTimeout)
 	defer cancel()
-	a.ctx = ctx
+	a.ctx = a.trace(ctx)
 	a.w.beat.attach(a)
 	for run := 0; ; run++ {
 		err := a.once()
@@ -121,11 +122,20 @@ func (a *attempt) once() error {
 	}
 	returned := make(chan error, 1)
 	a.w.running.Add(1)
-	go r.handle(execution.With(a.ctx, r.execution()), returned)
+	ctx, end := a.w.db.Trace(a.ctx, idem.StepHandler, a.event("", "", nil))
+	go r.handle(execution.With(ctx, r.execution()), returned)
+	err := r.await(returned)
+	end(handled(err))
+	return err
+}
+
+// await waits for the handler to return, or, some time after its context has ended, no
+// longer.
+func (r *run) await(returned <-chan error) error {
 	select {
 	case err := <-returned:
 		return err
-	case <-a.ctx.Done():
+	case <-r.ctx.Done():
 	}
 	overrun := time.NewTimer(overrunLimit)
 	defer overrun.Stop()
@@ -220,7 +230,7 @@ func (a *attempt) finish(ctx context.Context, err error) (again bool) {
 // succeed finishes the task with what the handler has written in its transaction, or soon,
 // together with others, if that is nothing.
 func (a *attempt) succeed(ctx context.Context) (ended bool, err error) {
-	written, err := a.current.tx.commit(ctx)
+	written, err := a.commit(ctx)
 	switch {
 	case err != nil:
 		return false, err
@@ -240,13 +250,15 @@ func (a *attempt) close(result idem.TaskResult, why error) {
 	if result == idem.TaskDone {
 		a.current.runAfterCommit(ctx)
 	}
-	a.w.db.Observe(ctx, a.event(idem.EventTask, result, why))
+	event := a.event(idem.EventTask, result, why)
+	a.w.db.Observe(ctx, event)
+	a.ended(event)
 }
 
 func (a *attempt) event(kind idem.EventKind, result idem.TaskResult, err error) idem.Event {
 	t := a.task
 	e := idem.Event{Kind: kind, Queue: t.take.queue, TaskKind: t.kind, TaskID: t.id, TaskResult: result, Attempt: int(t.attempts) + 1,
-		Delay: time.Duration(t.delay * float64(time.Second)), Err: err}
+		Delay: time.Duration(t.delay * float64(time.Second)), Origin: t.origin, Err: err}
 	if result != "" {
 		e.Elapsed = a.elapsed
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/execution"
 	"github.com/jackc/pgx/v5"
 )
@@ -69,6 +70,9 @@ type Enqueued struct {
 // compared; those of the first count. Two at once with one key wait for each other: on a
 // pool for 5 seconds at most, in a transaction as long as its lock_timeout.
 //
+// A context with a Tracer (idem.WithTracer; a handler's has Config.Tracer) leaves its trace
+// with the task, for the span of its attempts to link to.
+//
 // The error is, for errors.Is, ErrTaskInvalid, ErrMismatch, idem.ErrUnavailable, or the
 // transaction's. Above read committed it may be a serialization failure (40001), after
 // which the transaction is to be run again. On a pool idem.ErrUnavailable does not tell
@@ -102,6 +106,11 @@ func (k *Kind[T]) EnqueueMany(ctx context.Context, db Conn, many ...Task[T]) ([]
 	if x, ok := execution.From(ctx); ok {
 		if door, scope, key := x.Cause(); key != "" {
 			e.cause = [3]*string{&door, &scope, &key}
+		}
+	}
+	if t, ok := idem.TracerFrom(ctx); ok {
+		if e.origin = t.Traceparent(ctx); visible("the trace context", e.origin, MaxName) != nil {
+			e.origin = "" // or what cannot be stored
 		}
 	}
 	if err := e.all(ctx, db); err != nil {

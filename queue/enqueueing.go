@@ -24,6 +24,7 @@ type enqueueing struct {
 	asked       []stored
 	same        func(remembered, declared []byte, asked stored) bool
 	cause       [3]*string // door, scope and key
+	origin      string     // the trace context in which it is called, if there is one
 
 	left   []int            // which are still to be told, each key once
 	others map[string][]int // of each key, which come behind the first
@@ -144,13 +145,16 @@ func (e *enqueueing) columns() []any {
 		keys[i], payloads[i], prints[i] = s.key, s.payload, s.fingerprint
 		delays[i], dues[i], priorities[i], attempts[i] = s.delay, s.runAt, s.priority, s.maxAttempts
 	}
-	var patience *string
+	var patience, origin *string
+	if e.origin != "" {
+		origin = &e.origin
+	}
 	if e.own != nil {
 		limit := milliseconds(lockLimit)
 		patience = &limit
 	}
 	return []any{e.queue, e.kind, keys, payloads, prints, delays, dues, priorities, attempts,
-		e.retention, e.cause[0], e.cause[1], e.cause[2], patience}
+		e.retention, e.cause[0], e.cause[1], e.cause[2], patience, origin}
 }
 
 // found is what a queue remembers of a key.

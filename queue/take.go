@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
 	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/idem-go/idem/internal/sqlstate"
@@ -27,6 +28,7 @@ type task struct {
 	attempts, takes        int32 // those before this one, and with it
 	maxAttempts, retention int32
 	delay                  float64 // seconds for which it was due
+	origin                 string  // the trace context in which it was enqueued
 	take                   *take
 	lease                  time.Duration
 	handler                *handler
@@ -94,7 +96,18 @@ func (l *lane) takes(ctx context.Context, sql string, k *take, limit int, behind
 	}
 	t.age = asked - time.Until(deadline)
 	k.open, t.full = len(t.batch), len(t.batch) == limit
+	l.trace(ctx, t)
 	return t
+}
+
+// trace makes the span of a take that has taken something, or has failed: others would only
+// tell that the worker looks.
+func (l *lane) trace(ctx context.Context, t taken) {
+	if len(t.batch) == 0 && t.err == nil {
+		return
+	}
+	_, end := l.w.db.Trace(ctx, idem.StepTake, idem.Event{Queue: l.queue, Elapsed: t.age})
+	end(idem.Event{Queue: l.queue, Rows: int64(len(t.batch)), Err: t.err})
 }
 
 // undo gives back what takes have taken whose reply was lost, and keeps out those that are
@@ -139,7 +152,7 @@ func (l *lane) query(ctx context.Context, conn *pgxpool.Conn, sql string, k *tak
 	for rows.Next() {
 		t := &task{take: k}
 		if err := rows.Scan(&t.id, &t.kind, &t.key, &t.payload, &t.priority, &t.runAt, &t.attempts,
-			&t.takes, &t.maxAttempts, &t.retention, &t.delay, &seconds); err != nil {
+			&t.takes, &t.maxAttempts, &t.retention, &t.delay, &seconds, &t.origin); err != nil {
 			return nil, 0, err
 		}
 		if t.id == 0 {

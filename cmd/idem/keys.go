@@ -40,6 +40,8 @@ type keyJSON struct {
 	LeaseUntil         *time.Time `json:"lease_until,omitempty"`
 	Bound              bool       `json:"bound,omitempty"`
 	Fence              string     `json:"fence,omitempty"`
+	RequestID          string     `json:"request_id,omitempty"`
+	Traceparent        string     `json:"traceparent,omitempty"`
 	Body               *string    `json:"response_body,omitempty"`
 	BodyBase64         []byte     `json:"response_body_base64,omitempty"`
 }
@@ -50,6 +52,7 @@ func newKeyJSON(k admin.Key) keyJSON {
 		ResponseStatus: k.Status, HeaderNames: headerNames(k), BodyBytes: k.BodyBytes, Reference: k.Reference,
 		Fingerprint: hex.EncodeToString(k.Fingerprint), FingerprintVersion: k.FingerprintVersion,
 		CreatedAt: k.CreatedAt.UTC(), ExpiresAt: whenever(k.ExpiresAt), TombstoneUntil: whenever(k.TombstoneUntil),
+		RequestID: k.RequestID, Traceparent: k.Traceparent,
 	}
 	if k.State == admin.StateClaimed {
 		out.LeaseUntil, out.Bound, out.Fence = whenever(k.LeaseUntil), k.Bound, k.Fence

@@ -135,6 +135,7 @@ func keyDetails(k admin.Key, paint func(color, string) string) [][]string {
 	if k.State == admin.StateClaimed {
 		rows = append(rows, []string{"lease until", leaseText(k)}, []string{"bound", boundText(k.Bound)}, []string{"claim", k.Fence})
 	}
+	rows = append(rows, requestRows(k)...)
 	rows = append(rows, []string{"fingerprint", fmt.Sprintf("%s (version %d)", hex.EncodeToString(k.Fingerprint), k.FingerprintVersion)})
 	if k.State != admin.StateAnswered {
 		return rows
@@ -144,6 +145,17 @@ func keyDetails(k admin.Key, paint func(color, string) string) [][]string {
 		return append(rows, []string{"reference", printable(k.Reference)})
 	}
 	return append(rows, []string{"body", fmt.Sprintf("%d bytes", k.BodyBytes)})
+}
+
+// requestRows say where the request that wrote a row is found: in logs and in traces.
+func requestRows(k admin.Key) (rows [][]string) {
+	if k.RequestID != "" {
+		rows = append(rows, []string{"request", printable(k.RequestID)})
+	}
+	if k.Traceparent != "" {
+		rows = append(rows, []string{"trace", printable(k.Traceparent)})
+	}
+	return rows
 }
 
 // leaseText says until when the owner of a claimed key is trusted to live.

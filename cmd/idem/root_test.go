@@ -162,7 +162,7 @@ func TestHelp_everyCommandBeginsWithExamples(t *testing.T) {
 func TestVersion_namesProgramAndSchema(t *testing.T) {
 	line := command(t, nil, "version")
 	wantResult(t, line, exitDone, "")
-	if !strings.HasPrefix(line.stdout, "idem ") || !strings.HasSuffix(line.stdout, ", schema 5\n") {
+	if !strings.HasPrefix(line.stdout, "idem ") || !strings.HasSuffix(line.stdout, ", schema 6\n") {
 		t.Errorf("got %q", line.stdout)
 	}
 	if flag := command(t, nil, "--version"); flag != line {
@@ -170,7 +170,7 @@ func TestVersion_namesProgramAndSchema(t *testing.T) {
 	}
 	var fields map[string]any
 	got := command(t, nil, "version", "--json")
-	if err := json.Unmarshal([]byte(got.stdout), &fields); err != nil || fields["schema"] != 5.0 {
+	if err := json.Unmarshal([]byte(got.stdout), &fields); err != nil || fields["schema"] != 6.0 {
 		t.Errorf("got %q (%v)", got.stdout, err)
 	}
 }

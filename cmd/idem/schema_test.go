@@ -17,7 +17,7 @@ func TestMigrate_fromNothing(t *testing.T) {
 		{"migrate_status_absent", "idem: " + notMigrated, exitFailed, []string{"migrate", "status"}},
 		{"migrate_status_absent_json", "idem: " + notMigrated, exitFailed, []string{"migrate", "status", "--json"}},
 		{"migrate_up", "", exitDone, []string{"migrate", "up"}},
-		{"migrate_up_again", "idem: nothing to apply; the schema is at version 5", exitDone, []string{"migrate", "up"}},
+		{"migrate_up_again", "idem: nothing to apply; the schema is at version 6", exitDone, []string{"migrate", "up"}},
 		{"migrate_up_again_json", "", exitDone, []string{"migrate", "up", "--json"}},
 		{"migrate_status_current", "", exitDone, []string{"migrate", "status"}},
 		{"check_holds", "idem: every invariant holds", exitDone, []string{"check"}},
@@ -59,7 +59,7 @@ func TestSchema_newerThanTheProgramIsRefused(t *testing.T) {
 		wantResult(t, command(t, on(url), args...), exitFailed, newer)
 	}
 	got := command(t, on(url), "migrate", "status")
-	wantResult(t, got, exitFailed, "idem: the database's schema is at version 9, this program knows up to 5; install a newer idem")
+	wantResult(t, got, exitFailed, "idem: the database's schema is at version 9, this program knows up to 6; install a newer idem")
 	golden(t, "migrate_status_newer", got.stdout)
 	execute(t, url, "delete from idem.migrations where version = 9")
 }
@@ -81,7 +81,7 @@ func TestReadOnly_writingIsRefusedAndReadingIsNot(t *testing.T) {
 	for _, args := range [][]string{byHand("retry", "t"), byHand("cancel", "--all"), byHand("enqueue", "k", "--unkeyed", "--payload", "1"), byHand("pause", "q")} {
 		wantResult(t, command(t, on(migrated), args...), exitUnavailable, refused)
 	}
-	wantResult(t, command(t, on(migrated), "migrate", "up"), exitDone, "idem: nothing to apply; the schema is at version 5")
+	wantResult(t, command(t, on(migrated), "migrate", "up"), exitDone, "idem: nothing to apply; the schema is at version 6")
 	wantResult(t, command(t, on(migrated), "check"), exitDone, "idem: every invariant holds")
 	wantResult(t, command(t, on(migrated), "keys", "list"), exitDone, "idem: no keys")
 	if got := command(t, on(migrated), "why", "k"); got.code != exitNotFound {

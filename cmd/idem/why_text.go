@@ -228,6 +228,7 @@ func storyFacts(s admin.Story, paint func(color, string) string) [][]string {
 		if k.State == admin.StateClaimed {
 			rows = append(rows, []string{"lease until", leaseText(*k)}, []string{"claim", k.Fence})
 		}
+		rows = append(rows, requestRows(*k)...)
 	} else {
 		rows = append(rows, []string{"state", paint(plain, "absent")})
 	}

@@ -55,6 +55,8 @@ type Intent struct {
 	// Lazy lets the claim travel with the handler's first statement: the claim
 	// is Fresh on trust until then.
 	Lazy bool
+	// By is the request itself, to be remembered with the key.
+	By Request
 	// Started is called once the key is known to be this claim's.
 	Started func()
 }
@@ -74,10 +76,18 @@ const (
 	Abandoned                    // on a lease that is over, and free to be taken over
 )
 
+// Request is how the request that wrote a key's row is found: visible ASCII, and what it
+// does not have is empty.
+type Request struct {
+	ID          string // by which logs know it
+	Traceparent string // its trace context
+}
+
 // Found is what is remembered of a key.
 type Found struct {
 	Outcome Outcome
 	Answer  idem.Answer // if Answered
+	By      Request     // who wrote the row
 	fence   uuid.UUID
 	over    bool // its time is over: the key is free
 	bound   bool // an effect of it has started

@@ -117,7 +117,7 @@ func (l *Lease) retake(ctx context.Context, found *Found) (claimed, again bool, 
 	defer conn.Release()
 	standby.Warned(conn.Conn().PgConn()) // of what went before
 	err = conn.QueryRow(ctx, keys.Retake, in.Scope, in.Key, l.fence, in.Fingerprint.Version, in.Fingerprint.Sum,
-		in.Lease.Seconds(), in.TTL.Seconds(), found.fence, found.same).Scan(&l.Found.bound)
+		in.Lease.Seconds(), in.TTL.Seconds(), found.fence, found.same, in.By.Traceparent, in.By.ID).Scan(&l.Found.bound)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // somebody else has, or the owner is in a transaction
 		l.Outcome = InFlight
@@ -140,7 +140,7 @@ func (l *Lease) ask(ctx context.Context) (found *Found, claimed bool, err error)
 	standby.Warned(conn.Conn().PgConn()) // of what went before
 	var r stored
 	err = conn.QueryRow(ctx, keys.Lease, in.Scope, in.Key, l.fence, in.Fingerprint.Version, in.Fingerprint.Sum,
-		in.Lease.Seconds(), in.TTL.Seconds()).Scan(append([]any{&claimed}, r.columns()...)...)
+		in.Lease.Seconds(), in.TTL.Seconds(), in.By.Traceparent, in.By.ID).Scan(append([]any{&claimed}, r.columns()...)...)
 	switch {
 	case err != nil:
 		return nil, false, err

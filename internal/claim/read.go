@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/idem-go/idem"
 	"github.com/jackc/pgx/v5"
@@ -22,12 +23,13 @@ type stored struct {
 	over        pgtype.Bool
 	entombed    pgtype.Bool
 	live, bound bool
+	by          string // the request that wrote it
 }
 
 // columns are where a row is scanned to.
 func (r *stored) columns() []any {
 	return []any{&r.fence, &r.state, &r.version, &r.sum, &r.answer.Status, &r.headers, &r.answer.Body,
-		&r.answer.Reference, &r.created, &r.expires, &r.over, &r.entombed, &r.live, &r.bound}
+		&r.answer.Reference, &r.created, &r.expires, &r.over, &r.entombed, &r.live, &r.bound, &r.by}
 }
 
 // read scans what key_read found and judges it for in; nil if nothing was found.
@@ -47,7 +49,7 @@ func read(from pgx.Row, in Intent) (*Found, error) {
 // on a lease: elsewhere it is unknown if an effect of it has started, and free if
 // not.
 func (r *stored) judge(in Intent) *Found {
-	f := &Found{Answer: r.answer, fence: r.fence.Bytes, over: r.over.Bool, bound: r.bound}
+	f := &Found{Answer: r.answer, By: requestOf(r.by), fence: r.fence.Bytes, over: r.over.Bool, bound: r.bound}
 	f.Answer.Header = headerFields(r.headers)
 	f.Answer.CreatedAt, f.Answer.ExpiresAt = r.created.Time, r.expires.Time
 	f.same = in.Same(idem.Fingerprint{Version: r.version.Int16, Sum: r.sum})
@@ -57,6 +59,16 @@ func (r *stored) judge(in Intent) *Found {
 		f.Outcome = Unknown
 	}
 	return f
+}
+
+// requestOf reads a request as it is told in one column: pgx allocates for more than 16 of
+// them, and whoever was neither traced nor had an id is not to cost that. Neither part has
+// a space.
+func requestOf(by string) Request {
+	if traceparent, id, traced := strings.Cut(by, " "); traced {
+		return Request{ID: id, Traceparent: traceparent}
+	}
+	return Request{ID: by}
 }
 
 func outcomeOf(state string, entombed, same, live, bound bool) Outcome {

@@ -179,5 +179,6 @@ func (c *Claim) bindStatement() (sql string, args []any) {
 	if c.lease != nil {
 		return keys.Doubt, []any{in.Scope, in.Key, c.fence}
 	}
-	return keys.Bind, []any{in.Scope, in.Key, c.fence, in.Fingerprint.Version, in.Fingerprint.Sum}
+	return keys.Bind, []any{in.Scope, in.Key, c.fence, in.Fingerprint.Version, in.Fingerprint.Sum,
+		in.By.Traceparent, in.By.ID}
 }

@@ -90,7 +90,7 @@ func (c *Claim) answer(w writes, a idem.Answer, withhold bool) (sql string, args
 		if c.lease != nil {
 			return keys.CompleteWithheld, args
 		}
-		return keys.Withhold, args
+		return keys.Withhold, append(args, in.By.Traceparent, in.By.ID)
 	}
 	var reference *string
 	body := a.Body
@@ -107,7 +107,7 @@ func (c *Claim) answer(w writes, a idem.Answer, withhold bool) (sql string, args
 	if c.lease != nil {
 		return keys.Complete, args
 	}
-	return keys.Answer, args
+	return keys.Answer, append(args, in.By.Traceparent, in.By.ID)
 }
 
 // prefixFailed decides what it means that the claim's savepoint is not there, or

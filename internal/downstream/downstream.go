@@ -1,6 +1,6 @@
-// Package downstream carries, in a context, the key that a request to another
-// service is to be sent with, so that package idem can set it and idemclient can
-// read it without either knowing the other.
+// Package downstream carries, in a context, what a request to another service is to
+// be sent with, its key and its trace, so that package idem can set it and idemclient
+// can read it without either knowing the other.
 package downstream
 
 import "context"

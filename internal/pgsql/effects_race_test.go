@@ -24,7 +24,7 @@ type claimed struct {
 
 func newClaimed(t *testing.T) claimed {
 	c := claimed{t, pgtest.New(t), uuid.New()}
-	c.exec(keys.Lease, "s", "k", c.fence, int16(1), make([]byte, 32), 60.0, 60.0)
+	c.exec(keys.Lease, "s", "k", c.fence, int16(1), make([]byte, 32), 60.0, 60.0, "", "")
 	return c
 }
 
@@ -137,7 +137,7 @@ func TestEffects_ofAnOldFenceChangeNothing(t *testing.T) {
 	old, successor := c.fence, uuid.New()
 	c.exec(effects.Start, "shop", "e", nil, "dk", 10.0, &window, "s", "k", old, "request")
 	c.exec(keys.Abandon, "s", "k", old, 60.0)
-	c.exec(keys.Retake, "s", "k", successor, int16(1), make([]byte, 32), 60.0, 60.0, old, true)
+	c.exec(keys.Retake, "s", "k", successor, int16(1), make([]byte, 32), 60.0, 60.0, old, true, "", "")
 	for name, late := range map[string]func(){
 		"record":  func() { c.exec(effects.Record, "shop", "e", old, []byte("1"), "s", "k", 1, "request") },
 		"retract": func() { c.exec(effects.Retract, "shop", "e", old, "why", "s", "k", 1, "request") },

@@ -30,7 +30,7 @@ func TestRenew_aLateLeaseAndNotAnEndedOne(t *testing.T) {
 	renew := func() {
 		run(keys.Renew, []string{"s"}, []string{"k"}, []string{fence.String()}, []float64{60}, []float64{60})
 	}
-	run(keys.Lease, "s", "k", fence, int16(1), make([]byte, 32), 0.0, 60.0)
+	run(keys.Lease, "s", "k", fence, int16(1), make([]byte, 32), 0.0, 60.0, "", "")
 	if live() {
 		t.Fatal("a lease of no time lives")
 	}

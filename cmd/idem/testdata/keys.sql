@@ -22,3 +22,7 @@ values
        204, array[]::bytea[], '', null, '2026-01-06 10:00:00+00', '2026-01-07 10:00:00+00', null, true),
       ('alice', 'late', '00000000-0000-0000-0000-000000000008', 'answered', 1, sha256('late'),
        200, array[]::bytea[], 'late', null, '2026-01-06 11:00:00+00', '2026-01-07 11:00:00+00', '2999-01-07 11:00:00+00', null);
+
+-- The requests that made them, in logs and traces.
+update idem.idempotency_keys set request_id = 'req-17', traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+where  scope = 'alice' and key = 'order-1';

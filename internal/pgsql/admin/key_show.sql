@@ -12,6 +12,7 @@ select scope, key, state, fingerprint_version, fingerprint,
                 where  e.owner_scope = k.scope and e.owner_key = k.key and e.owner_door = 'request'
                 and    e.status in ('started', 'unknown'))) as over,
        committed, nullif(lease_until, '-infinity'), coalesce(lease_until > clock_timestamp(), false) as live, bound, fence,
+       coalesce(request_id, ''), coalesce(traceparent, ''),
        response_headers, response_body
 from   idem.idempotency_keys as k
 where  scope = $1 and key = $2;

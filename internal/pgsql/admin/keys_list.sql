@@ -17,7 +17,8 @@ select scope, key, state, fingerprint_version, fingerprint,
                 select from idem.applied_effects as e
                 where  e.owner_scope = k.scope and e.owner_key = k.key and e.owner_door = 'request'
                 and    e.status in ('started', 'unknown'))) as over,
-       committed, nullif(lease_until, '-infinity'), coalesce(lease_until > clock_timestamp(), false) as live, bound, fence
+       committed, nullif(lease_until, '-infinity'), coalesce(lease_until > clock_timestamp(), false) as live, bound, fence,
+       coalesce(request_id, ''), coalesce(traceparent, '')
 from   idem.idempotency_keys as k
 where  ($1::text is null or scope = $1::text)
 and    ($2::text is null or state = $2::text)

@@ -7,14 +7,17 @@
 -- $6 status  $7 headers  $8 body or null  $9 reference or null
 -- $10 TTL in seconds  $11 seconds of tombstone after it, or null
 -- $12 whether the request's writes are committed with it, or were rolled back
+-- $13 its trace context and $14 its id; empty for none
 -- Rows: 1.
 insert into idem.idempotency_keys
       (scope, key, fence, state, fingerprint_version, fingerprint,
        response_status, response_headers, response_body, reference,
-       created_at, expires_at, tombstone_until, committed)
+       created_at, expires_at, tombstone_until, committed,
+       traceparent, request_id)
 select $1, $2, $3, 'answered', $4, $5,
        $6, $7, $8, $9,
-       clock.t, clock.t + make_interval(secs => $10::double precision), clock.t + make_interval(secs => $10::double precision + $11::double precision), $12
+       clock.t, clock.t + make_interval(secs => $10::double precision), clock.t + make_interval(secs => $10::double precision + $11::double precision), $12,
+       nullif($13::text, ''), nullif($14::text, '')
 from  (select clock_timestamp() as t,
               set_config('synchronous_commit',
                          case current_setting('synchronous_commit')

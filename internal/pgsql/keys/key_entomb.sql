@@ -6,7 +6,8 @@
 -- statement that writes.
 update idem.idempotency_keys
 set    state = 'tombstone', expires_at = tombstone_until, tombstone_until = null,
-       response_status = null, response_headers = null, response_body = null, reference = null
+       response_status = null, response_headers = null, response_body = null, reference = null,
+       traceparent = null, request_id = null
 where  ctid = any (array(
            select ctid from idem.idempotency_keys
            where  expires_at <= statement_timestamp() and tombstone_until > statement_timestamp()

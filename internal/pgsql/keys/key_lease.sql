@@ -4,6 +4,7 @@
 -- $1 scope  $2 key  $3 fence  $4 fingerprint_version  $5 fingerprint
 -- $6 lease in seconds  $7 TTL in seconds: an abandoned claim is kept that long
 -- after its last lease
+-- $8 trace context and $9 id of the request; empty for none
 -- Rows: one. claimed: the key is this fence's. Otherwise the row that was found,
 -- columns as in key_read; without one (a null fence) another claim came between
 -- the statement's snapshot and its insert, or its transaction is still open: ask
@@ -16,10 +17,11 @@ with raised as materialized (
 ), claimed as (
     insert into idem.idempotency_keys
           (scope, key, fence, state, fingerprint_version, fingerprint,
-           created_at, lease_until, bound, expires_at)
+           created_at, lease_until, bound, expires_at, traceparent, request_id)
     select $1, $2, $3::uuid, 'claimed', $4::smallint, $5::bytea,
            t, t + make_interval(secs => $6::double precision), false,
-           t + make_interval(secs => $6::double precision + $7::double precision)
+           t + make_interval(secs => $6::double precision + $7::double precision),
+           nullif($8::text, ''), nullif($9::text, '')
     from   raised
     where  durable is not null
     and    not exists (select from idem.idempotency_keys where scope = $1 and key = $2)
@@ -35,6 +37,7 @@ select exists (select from claimed) as claimed,
                 select from idem.applied_effects
                 where  owner_scope = $1 and owner_key = $2 and owner_door = 'request' and status in ('started', 'unknown'))) as over,
        k.state = 'tombstone' or k.expires_at <= clock_timestamp() as entombed,
-       coalesce(k.lease_until > clock_timestamp(), false) as live, coalesce(k.bound, false)
+       coalesce(k.lease_until > clock_timestamp(), false) as live, coalesce(k.bound, false),
+       coalesce(k.traceparent || ' ', '') || coalesce(k.request_id, '') as by
 from  (select) as one
 left   join (select * from idem.idempotency_keys where scope = $1 and key = $2) as k on true;

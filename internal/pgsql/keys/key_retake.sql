@@ -5,6 +5,7 @@
 -- $6 lease in seconds  $7 TTL in seconds  $8 the fence that the claim had
 -- $9 whether the claim's fingerprint is this request's (which may be of an older
 -- format)
+-- $10 trace context and $11 id of the request, empty for none, in place of what it had
 -- Rows: 1 = taken: whether it is bound. 0 = its owner has renewed the lease or holds
 -- the row in a transaction, or somebody else was first.
 with free as (
@@ -22,7 +23,8 @@ with free as (
 update idem.idempotency_keys as k
 set    fence = $3::uuid, fingerprint_version = $4::smallint, fingerprint = $5::bytea,
        lease_until = t + make_interval(secs => $6::double precision),
-       expires_at = t + make_interval(secs => $6::double precision + $7::double precision)
+       expires_at = t + make_interval(secs => $6::double precision + $7::double precision),
+       traceparent = nullif($10::text, ''), request_id = nullif($11::text, '')
 from   free, raised
 where  k.scope = free.scope and k.key = free.key and k.fence = free.fence and durable is not null
 returning k.bound;

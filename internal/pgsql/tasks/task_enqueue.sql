@@ -6,6 +6,7 @@
 -- $6 seconds from now, or null  $7 due times, or null  $8 priorities  $9 limits of attempts
 -- $10 retention in seconds  $11 door, $12 scope, $13 key of the cause, or nulls
 -- $14 lock_timeout if it commits by itself; null in a caller's transaction
+-- $15 the trace context in which it is enqueued, or null
 -- Rows: one for each that is new: its position, from 1, and its id. Of the others see
 -- task_find. Above read committed, 40001 = a key was remembered by a transaction that
 -- this one cannot see. They are inserted in the order of their keys, so that two calls
@@ -23,10 +24,10 @@ with raised as materialized (
 ), enqueued as (
     insert into idem.tasks
           (queue, kind, task_key, id, payload, fingerprint, run_at, priority, max_attempts, retention,
-           created_at, updated_at, cause_door, cause_scope, cause_key)
+           created_at, updated_at, cause_door, cause_scope, cause_key, traceparent)
     select $1, $2, a.task_key, a.id, a.payload, a.fingerprint,
            coalesce(a.run_at, t + make_interval(secs => coalesce(a.delay, 0))), a.priority, a.max_attempts, $10::integer,
-           t, t, $11::text, $12::text, $13::text
+           t, t, $11::text, $12::text, $13::text, $15::text
     from   raised, asked as a
     where  durable is not null and patience is not null
     order  by a.task_key collate "C", a.n

@@ -8,6 +8,7 @@
 -- $8 priorities, highest first, $9 due times and $10 ids: behind which of each to look
 -- Rows: one for each, in the order in which they are to be started, or one with the id
 -- 0. delay: the seconds for which it was due; spent: those that looking took.
+-- Last the trace context in which it was enqueued; empty for none.
 with raised as materialized (
     select clock_timestamp() as t,
            set_config('synchronous_commit',
@@ -36,7 +37,7 @@ with raised as materialized (
     from   due join kinds on kinds.kind = due.kind, raised
     where  c.queue = $1 is true and c.id = due.id and c.status = 'pending' and durable is not null
     returning c.id, c.kind, c.task_key, c.payload, c.priority, c.run_at, c.attempts, c.takes, c.max_attempts, c.retention,
-              c.lease_until
+              c.lease_until, c.traceparent
 ), noted as (
     insert into idem.takes (queue, fence, worker, taken_at, lease_until, started, tasks)
     select $1, $2, $3, raised.t, min(taken.lease_until), least($7, count(*)), array_agg(taken.id order by taken.priority desc, taken.run_at, taken.id)
@@ -46,6 +47,7 @@ with raised as materialized (
 select coalesce(c.id, 0), coalesce(c.kind, ''), c.task_key, c.payload, coalesce(c.priority, 0), coalesce(c.run_at, raised.t),
        coalesce(c.attempts, 0), coalesce(c.takes, 0), coalesce(c.max_attempts, 0), coalesce(c.retention, 0),
        coalesce(extract(epoch from raised.t - c.run_at), 0)::double precision as delay,
-       extract(epoch from clock_timestamp() - statement_timestamp())::double precision as spent
+       extract(epoch from clock_timestamp() - statement_timestamp())::double precision as spent,
+       coalesce(c.traceparent, '')
 from   raised left join taken as c on true
 order  by c.priority desc, c.run_at, c.id;
