@@ -20,7 +20,7 @@ const (
 // dispatch starts as many of the kept tasks as there is room for, once the database
 // knows that they may have been started.
 func (l *lane) dispatch(ctx context.Context) {
-	l.launch(min(l.free(), l.noted()))
+	l.launch(l.noted(min(l.free(), len(l.buffer))))
 	n := min(l.free(), len(l.buffer))
 	if n <= 0 || l.stuck || l.gathers(n) {
 		return
@@ -54,16 +54,17 @@ func (l *lane) launch(n int) {
 	l.buffer = slices.Delete(l.buffer, 0, n)
 }
 
-// noted is how many of the kept tasks, from the first, may be started as the database
-// knows.
-func (l *lane) noted() int {
+// noted is how many of the first n kept tasks, one after the other, may be started as the
+// database knows.
+func (l *lane) noted(n int) int {
 	begun := make(map[*take]int, 1)
-	for i, t := range l.buffer {
-		if begun[t.take]++; t.take.begun+begun[t.take] > t.take.started {
+	for i := range n {
+		k := l.buffer[i].take
+		if begun[k]++; k.begun+begun[k] > k.started {
 			return i
 		}
 	}
-	return len(l.buffer)
+	return max(n, 0)
 }
 
 // gathers reports whether n places that are free wait for more, while others are at work.
