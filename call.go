@@ -67,7 +67,8 @@ func Call[R any](ctx context.Context, e Effect, fn func(ctx context.Context, dow
 	door, scope, key := x.Cause()
 	c := &calling{effect: e, input: input, x: x, door: door, scope: scope, key: key, reads: reads[R]}
 	ctx, end := traceCall(ctx, e)
-	defer func() { end(c.event(c.told, err)) }() // also of one that panics
+	ended := errFellOut // unless fn returns
+	defer func() { end(c.event(c.told, ended)) }()
 	recorded, err := c.call(ctx, func(ctx context.Context, downstreamKey string) ([]byte, error) {
 		r, err := fn(ctx, downstreamKey)
 		if err != nil {
@@ -83,8 +84,11 @@ func Call[R any](ctx context.Context, e Effect, fn func(ctx context.Context, dow
 		result, err = decoded[R](e, recorded)
 	}
 	x.Note(e.Scope, e.Key, c.note(before, err))
+	ended = err
 	return result, err
 }
+
+var errFellOut = errors.New("the call has panicked, or left by runtime.Goexit")
 
 var errGoing = fmt.Errorf("%w: the call has not ended", ErrOutcomeUnknown)
 

@@ -41,19 +41,20 @@ func Sweep(ctx context.Context, db *DB) (Swept, error) {
 	for _, of := range []struct {
 		table           string
 		strip, remove   string // the statements; strip may be empty
+		ordered         bool   // they read an index in its order
 		stripped, total *int64
 	}{
-		{tableKeys, keys.Entomb, keys.Sweep, &swept.Stripped, &swept.Deleted},
-		{tableTasks, "", tasks.Sweep, nil, &swept.Tasks},
-		{tableTakes, "", tasks.SweepTakes, nil, &swept.Takes},
+		{tableKeys, keys.Entomb, keys.Sweep, false, &swept.Stripped, &swept.Deleted},
+		{tableTasks, "", tasks.Sweep, true, nil, &swept.Tasks},
+		{tableTakes, "", tasks.SweepTakes, true, nil, &swept.Takes},
 	} {
 		e := Event{Kind: EventSweep, Table: of.table}
 		if of.strip != "" {
-			e.Stripped, _, e.Err = db.sweepAll(ctx, of.strip)
+			e.Stripped, _, e.Err = db.sweepAll(ctx, of.strip, of.ordered)
 			*of.stripped = e.Stripped
 		}
 		if e.Err == nil {
-			e.Rows, e.Lag, e.Err = db.sweepAll(ctx, of.remove)
+			e.Rows, e.Lag, e.Err = db.sweepAll(ctx, of.remove, of.ordered)
 			*of.total = e.Rows
 		}
 		if e.Rows > 0 || e.Stripped > 0 || e.Err != nil {
@@ -84,9 +85,9 @@ func RunSweeper(ctx context.Context, db *DB) error {
 
 // sweepAll runs statement until a batch is not full. Lag is by how much the time of the
 // oldest of its rows was over, where the statement tells.
-func (db *DB) sweepAll(ctx context.Context, statement string) (total int64, lag time.Duration, err error) {
+func (db *DB) sweepAll(ctx context.Context, statement string, ordered bool) (total int64, lag time.Duration, err error) {
 	for {
-		n, late, err := db.sweepOnce(ctx, statement)
+		n, late, err := db.sweepOnce(ctx, statement, ordered)
 		total, lag = total+n, max(lag, late)
 		if err != nil || n < sweepBatch {
 			return total, lag, err
@@ -99,14 +100,16 @@ func (db *DB) sweepAll(ctx context.Context, statement string) (total int64, lag 
 	}
 }
 
-func (db *DB) sweepOnce(ctx context.Context, statement string) (n int64, lag time.Duration, err error) {
+func (db *DB) sweepOnce(ctx context.Context, statement string, ordered bool) (n int64, lag time.Duration, err error) {
 	err = pgx.BeginTxFunc(ctx, db.pool, readCommitted, func(tx pgx.Tx) error {
 		limit := milliseconds(sweepLimit)
 		if err := setLimits(ctx, tx, limit, limit); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, sqltx.ByIndex); err != nil {
-			return err
+		if ordered { // the keys' BRIN index is none that could be
+			if _, err := tx.Exec(ctx, sqltx.ByIndex); err != nil {
+				return err
+			}
 		}
 		rows, err := tx.Query(ctx, statement, sweepBatch)
 		if err != nil {

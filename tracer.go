@@ -15,7 +15,7 @@ const (
 	StepClaim   Step = "claim"   // asking for the key
 	StepWait    Step = "wait"    // waiting for whoever has the key
 	StepHandler Step = "handler" // one run of the handler, of a request or of a task
-	StepCommit  Step = "commit"  // the end of the handler's transaction, also by a rollback
+	StepCommit  Step = "commit"  // the end of the handler's transaction; of a request also by a rollback
 	StepTake    Step = "take"    // a worker's taking of tasks, if there were any
 	StepAttempt Step = "attempt" // one attempt at a task
 	StepCall    Step = "call"    // one Call of an effect

@@ -44,6 +44,9 @@ func (d *delivery) attempt() (*attempt, error) {
 	}
 	req.Header[d.config.Header] = []string{d.value}
 	if t := downstream.TracerFrom(ctx); t != nil {
+		for _, of := range []string{"Traceparent", "Tracestate"} { // of another span
+			req.Header.Del(of)
+		}
 		t.Inject(ctx, req.Header.Set)
 	}
 	if err := d.body.put(req); err != nil {

@@ -1,7 +1,6 @@
 package idemhttp
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 
@@ -23,13 +22,14 @@ func (x *exchange) answer(e ending) {
 		h.Set(headerStatus, "unguarded")
 	}
 	status := 0
+	x.outcome = x.outcomeOf(e) // also of one whose answer is not written to its end
 	switch {
 	case e.panicked != nil:
 		x.rethrow(e)
 	case e.problem != "":
-		status = x.tell(&e)
+		status = x.tell(e)
 	case e.own != nil:
-		status, x.outcome = e.own.status, e.outcome
+		status = e.own.status
 		e.own.write(x.w)
 	default:
 		status = e.answer.Status
@@ -45,6 +45,7 @@ func (x *exchange) recheck(a *idem.Answer) (e ending, refused bool) {
 		return ending{}, false
 	}
 	r := x.request(x.r.Context())
+	x.outcome = idem.OutcomeReleased // if the check panics
 	switch err := x.route.ReplayCheck(r, *a); {
 	case err == nil:
 		return ending{}, false
@@ -56,7 +57,7 @@ func (x *exchange) recheck(a *idem.Answer) (e ending, refused bool) {
 }
 
 // tell writes a problem.
-func (x *exchange) tell(e *ending) int {
+func (x *exchange) tell(e ending) int {
 	p, ok := x.problems[e.problem]
 	if !ok {
 		panic("idemhttp: a problem that is not in the table: " + e.problem)
@@ -72,7 +73,6 @@ func (x *exchange) tell(e *ending) int {
 	if e.problem == codeInFlight && x.route.InFlight202 {
 		p.Status = http.StatusAccepted
 	}
-	e.outcome = cmp.Or(e.outcome, p.outcome)
 	p.write(x.w)
 	return p.Status
 }
@@ -139,19 +139,20 @@ func (x *exchange) rethrow(e ending) {
 	panic(p.value)
 }
 
-var errFell = errors.New("idemhttp: the scope function, or another of the program's around its handler, has panicked")
+var errFell = errors.New("idemhttp: what the program does around its handler has panicked: its scope function, a check of a replay or of a key, a Fetch, or the writer of the answer")
 
 // fell ends a request that a panic has ended elsewhere than in its handler: before the
 // key was claimed nothing is remembered of it, later its client knows nothing.
 func (x *exchange) fell() {
 	if !x.told {
 		x.done(ending{outcome: x.outcome, err: errFell}, 0)
+		x.observe(idem.Event{Kind: idem.EventPanic, Outcome: x.outcome, Err: errFell})
 	}
 }
 
 func (x *exchange) done(e ending, status int) {
 	x.told = true
-	event := x.event(idem.Event{Kind: idem.EventRequest, Outcome: e.outcome, Status: status, Elapsed: elapsedSince(x.arrived), Waited: x.waited, Err: e.err})
+	event := x.event(idem.Event{Kind: idem.EventRequest, Outcome: x.outcomeOf(e), Status: status, Elapsed: elapsedSince(x.arrived), Waited: x.waited, Err: e.err})
 	if e.others {
 		event.FirstRequest, event.Origin = e.by.ID, e.by.Traceparent
 	}

@@ -91,9 +91,12 @@ func (x *exchange) join() ending {
 			return failed(codeInFlight, nil)
 		}
 		_, waited := x.trace(x.r.Context(), idem.StepWait)
+		began := time.Now()
 		e, again := x.wait(f, role, deadline.C)
 		waited(idem.Event{Outcome: x.outcomeOf(e)})
-		x.waited = time.Since(x.arrived)
+		if e.problem != codeMismatch { // which is told without waiting for an answer
+			x.waited += elapsedSince(began)
+		}
 		if !again {
 			return e
 		}

@@ -3,6 +3,7 @@ package idemhttp
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/claim"
@@ -106,8 +107,9 @@ func (x *exchange) claim(ctx context.Context, in claim.Intent) (*claim.Claim, er
 func (x *exchange) waitElsewhere(patience context.Context, f *flight) (e ending, again bool) {
 	f.isAway()
 	_, end := x.trace(x.r.Context(), idem.StepWait)
+	began := time.Now()
 	changed := x.elsewhere.Wait(patience, x.scope, x.key)
-	x.waited = elapsedSince(x.arrived)
+	x.waited += elapsedSince(began)
 	if changed {
 		end(idem.Event{})
 	} else {

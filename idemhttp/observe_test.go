@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -75,7 +76,8 @@ func TestObserve_onePanicsAndRequestsGoOn(t *testing.T) {
 	}
 }
 
-// Every request has one start and one end, whatever becomes of it.
+// Every request has one start, and one end with an outcome of the set, whatever becomes of
+// it; and every panic of the program's is told once.
 func TestObserve_everyStartHasItsEnd(t *testing.T) {
 	r := newRig(t)
 	var runs atomic.Int64
@@ -83,19 +85,35 @@ func TestObserve_everyStartHasItsEnd(t *testing.T) {
 	r.handle("/panic", idemhttp.Route{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	r.handle("/check", idemhttp.Route{ReplayCheck: func(*http.Request, idem.Answer) error { panic(http.ErrAbortHandler) }}, createOrder(&runs))
 	r.handle("/format", idemhttp.Route{KeyFormat: func(string) error { panic(http.ErrAbortHandler) }}, createOrder(&runs))
+	r.handle("/pay", onALease, func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = idem.Call(req.Context(), keyless(), func(context.Context, string) (receipt, error) { panic("after the bank has charged") })
+	})
+	r.handle("/commit", idemhttp.Route{}, func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = idem.Tx(req.Context()).Exec(req.Context(), "commit")
+		panic("after its commit")
+	})
 	r.serve()
 	for _, s := range []sending{post("/orders", "k", body), post("/orders", "k", body), post("/orders", "", body), post("/panic", "p", body),
-		post("/check", "c", body), post("/check", "c", body), post("/format", "f", body), post("/orders", "k", `{"amount":2}`)} {
+		post("/check", "c", body), post("/check", "c", body), post("/format", "f", body), post("/orders", "k", `{"amount":2}`),
+		post("/pay", "paid", body), post("/commit", "committed", body)} {
 		_ = r.send(s) // some have no answer
 	}
 	r.server.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kinds := map[idem.EventKind]int{}
+	kinds, outcomes := map[idem.EventKind]int{}, map[idem.Outcome]int{}
 	for _, e := range r.events {
 		kinds[e.Kind]++
+		if e.Kind == idem.EventRequest {
+			outcomes[e.Outcome]++
+		}
 	}
-	if kinds[idem.EventRoute] != 4 || kinds[idem.EventStart] != 8 || kinds[idem.EventRequest] != 8 {
-		t.Errorf("told %v, want 4 routes, 8 starts and 8 ends", kinds)
+	if kinds[idem.EventRoute] != 6 || kinds[idem.EventStart] != 10 || kinds[idem.EventRequest] != 10 || kinds[idem.EventPanic] != 4 {
+		t.Errorf("told %v, want 6 routes, 10 starts, 10 ends and 4 panics", kinds)
+	}
+	want := map[idem.Outcome]int{idem.OutcomeExecuted: 2, idem.OutcomeReplayed: 1, idem.OutcomeKeyMissing: 1, idem.OutcomeMismatch: 1,
+		idem.OutcomeReleased: 3, idem.OutcomeUnknown: 2}
+	if !maps.Equal(outcomes, want) {
+		t.Errorf("the outcomes are %v, want %v", outcomes, want)
 	}
 }

@@ -231,10 +231,8 @@ func (r *run) panicked(ctx context.Context, c holder, p *panicked) (ending, clai
 	case claim.LeaseLost, claim.Doubtful, claim.CallInFlight:
 		e := ended(result, ending{})
 		e.panicked = p
-		r.x.observe(idem.Event{Kind: idem.EventPanic, Outcome: e.outcome, Err: p.err()})
 		return e, result
 	case claim.Bound:
-		r.x.observe(idem.Event{Kind: idem.EventPanic, Outcome: idem.OutcomeUnknown, Err: result.Err})
 		return ending{panicked: p, problem: codeUnknown, outcome: idem.OutcomeUnknown, err: result.Err}, result
 	}
 	return ending{panicked: p, outcome: idem.OutcomeReleased, err: result.Err}, result

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
+	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/idem-go/idem/internal/testdb"
 	"github.com/idem-go/idem/queue"
 )
@@ -49,8 +50,8 @@ func (k Kill) rehearseTask(ctx context.Context) (done rehearsal, want outcome, e
 }
 
 // background are the statements that a worker runs whenever their time has come, whatever
-// its tasks do: they are no points.
-var background = []string{tasks.TakeAlone, tasks.Renew, tasks.Rescue, tasks.EndTakes, tasks.Wake, tasks.Listen, tasks.ListenCancel}
+// its tasks do, and what only prepares others: they are no points.
+var background = []string{sqltx.ByIndex, tasks.TakeAlone, tasks.Renew, tasks.Rescue, tasks.EndTakes, tasks.Wake, tasks.Listen, tasks.ListenCancel}
 
 // preparing are the messages that only prepare a statement, and their answers: where one is
 // lost, nothing has happened, as where the statement itself is.

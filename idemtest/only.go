@@ -42,12 +42,17 @@ const (
 // TraceBatchStart is called with every batch of statements ahead of it.
 func (o *only) TraceBatchStart(ctx context.Context, _ *pgx.Conn, batch pgx.TraceBatchStartData) context.Context {
 	for _, statement := range batch.Batch.QueuedQueries {
-		if statement.SQL == tasks.Take || statement.SQL == tasks.TakeAlone {
-			o.asked.Store(true)
-			o.narrow(ctx, statement.Arguments, statement.SQL == tasks.TakeAlone)
-		}
+		o.see(ctx, statement.SQL, statement.Arguments)
 	}
 	return ctx
+}
+
+// see looks at a statement ahead of it.
+func (o *only) see(ctx context.Context, sql string, args []any) {
+	if sql == tasks.Take || sql == tasks.TakeAlone {
+		o.asked.Store(true)
+		o.narrow(ctx, args, sql == tasks.TakeAlone)
+	}
 }
 
 // TraceBatchQuery does nothing.
@@ -56,8 +61,9 @@ func (o *only) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryDa
 // TraceBatchEnd does nothing.
 func (o *only) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// TraceQueryStart does nothing: a take is in a batch.
-func (o *only) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+// TraceQueryStart is called with every other statement ahead of it.
+func (o *only) TraceQueryStart(ctx context.Context, _ *pgx.Conn, statement pgx.TraceQueryStartData) context.Context {
+	o.see(ctx, statement.SQL, statement.Args)
 	return ctx
 }
 

@@ -15,6 +15,9 @@ const (
 	// readLimit bounds one reading, with the wait for a connection: half of what Prometheus
 	// gives a scrape unless it is told otherwise.
 	readLimit = 5 * time.Second
+	// statementLimit bounds each statement of it, so that what comes before a slow one is
+	// told.
+	statementLimit = 3 * time.Second
 )
 
 // gauges are the numbers of the database. They are read when they are scraped, by one
@@ -26,7 +29,8 @@ type gauges struct {
 
 	mu     sync.Mutex // held while they are read
 	read   time.Time
-	seen   *numbers // nil: they could not be read
+	seen   numbers
+	up     float64 // 1: all of them could be read
 	errors float64
 }
 
@@ -59,16 +63,12 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
-	seen, failed := g.current()
+	seen, up, failed := g.current()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	to <- prometheus.MustNewConstMetric(errorsCounter, prometheus.CounterValue, failed)
-	if seen == nil {
-		gauge(upGauge, 0)
-		return
-	}
-	gauge(upGauge, 1)
+	gauge(upGauge, up)
 	for _, b := range seen.backlogs {
 		queue := label(b.Queue)
 		gauge(tasksGauge, b.Pending, queue, "pending")
@@ -76,25 +76,30 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		gauge(tasksGauge, b.Failed, queue, "failed")
 		gauge(dueGauge, b.Due, queue)
 	}
-	gauge(unsettledGauge, seen.unsettled)
-	gauge(transactionGauge, seen.transaction)
+	if seen.unsettled != nil {
+		gauge(unsettledGauge, *seen.unsettled)
+	}
+	if seen.transaction != nil {
+		gauge(transactionGauge, *seen.transaction)
+	}
 	for _, l := range seen.lags {
 		gauge(lagGauge, l.Lag, l.Table)
 	}
 }
 
-// current are the numbers that are not older than MaxAge; nil if they could not be read.
-// The process's clock only measures their age.
-func (g *gauges) current() (seen *numbers, failed float64) {
+// current are the numbers that are not older than MaxAge. The process's clock only measures
+// their age.
+func (g *gauges) current() (seen numbers, up, failed float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.read.IsZero() || time.Since(g.read) >= MaxAge {
 		var err error
+		g.up = 1
 		if g.seen, err = readNumbers(g.pool, g.queues()); err != nil {
-			g.seen = nil
+			g.up = 0
 			g.errors++
 		}
 		g.read = time.Now()
 	}
-	return g.seen, g.errors
+	return g.seen, g.up, g.errors
 }

@@ -24,6 +24,9 @@ func (m *Metrics) kind(queue, name string) *kind {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if k = m.kinds[n]; k != nil { // which another event has made meanwhile
+		return k
+	}
 	if len(m.kinds) >= MaxKinds {
 		n = kindName{Other, Other}
 	}

@@ -193,15 +193,14 @@ func (c *completer) finished(ctx context.Context, sql string, batch []*attempt) 
 		return nil, false, err
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, sql, queues, ids, fences)
-	if err != nil {
-		return nil, true, err
-	}
 	done = make([]bool, len(batch))
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&n}, func() error {
-		done[n-1] = true
-		return nil
+	err = byIndex(ctx, conn, sql, []any{queues, ids, fences}, func(rows pgx.Rows) error {
+		var n int
+		_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
+			done[n-1] = true
+			return nil
+		})
+		return err
 	})
 	return done, true, err
 }
@@ -267,7 +266,7 @@ func (c *completer) forget(ctx context.Context, least int) {
 func (c *completer) forgetIn(ctx context.Context, queue string, fences []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryLimit)
 	defer cancel()
-	if _, err := c.w.db.Pool().Exec(ctx, tasks.EndTakes, queue, texts(fences)); err != nil {
+	if err := byIndex(ctx, c.w.db.Pool(), tasks.EndTakes, []any{queue, texts(fences)}, ignore); err != nil {
 		c.w.trouble(ctx, queue, "forget takes", err) // the end of their leases does it
 	}
 }

@@ -3,26 +3,16 @@ package queue
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/idem-go/idem/internal/pgsql/tasks"
 	"github.com/jackc/pgx/v5"
 )
 
-const (
-	// gatherShare is the part of a lane's places, one in so many, that are given again at
-	// once: what is started is noted for all of them by one statement.
-	gatherShare = 4
-	// gatherTime is how long the first of them waits for the others.
-	gatherTime = 2 * time.Millisecond
-)
-
 // dispatch starts as many of the kept tasks as there is room for, once the database
 // knows that they may have been started.
 func (l *lane) dispatch(ctx context.Context) {
-	l.launch(l.noted(min(l.free(), len(l.buffer))))
 	n := min(l.free(), len(l.buffer))
-	if n <= 0 || l.stuck || l.gathers(n) {
+	if n <= 0 || l.stuck {
 		return
 	}
 	ended, err := l.note(ctx, l.buffer[:n])
@@ -33,17 +23,10 @@ func (l *lane) dispatch(ctx context.Context) {
 		}
 		l.stuck = true
 		l.clocks.note.Reset(notePause)
+		return
 	case len(ended) > 0:
 		l.withdraw(ended)
 		l.dispatch(ctx) // of the others
-	default:
-		l.launch(n)
-	}
-}
-
-// launch starts the first n of the kept tasks.
-func (l *lane) launch(n int) {
-	if n <= 0 {
 		return
 	}
 	for _, t := range l.buffer[:n] {
@@ -52,33 +35,6 @@ func (l *lane) launch(n int) {
 	}
 	l.starts += n
 	l.buffer = slices.Delete(l.buffer, 0, n)
-}
-
-// noted is how many of the first n kept tasks, one after the other, may be started as the
-// database knows.
-func (l *lane) noted(n int) int {
-	begun := make(map[*take]int, 1)
-	for i := range n {
-		k := l.buffer[i].take
-		if begun[k]++; k.begun+begun[k] > k.started {
-			return i
-		}
-	}
-	return max(n, 0)
-}
-
-// gathers reports whether n places that are free wait for more, while others are at work.
-func (l *lane) gathers(n int) bool {
-	switch {
-	case n >= l.slots/gatherShare, len(l.running) == 0, l.gathered:
-		l.gathering, l.gathered = false, false
-		l.clocks.gather.Stop()
-		return false
-	case !l.gathering:
-		l.gathering = true
-		l.clocks.gather.Reset(gatherTime)
-	}
-	return true
 }
 
 // withdraw gives back the kept tasks of takes that were ended by others, for whom they

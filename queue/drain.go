@@ -82,7 +82,7 @@ func (l *lane) giveBack(ctx context.Context, given []*task) {
 	queues, ids, fences := columns(given)
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	if _, err := l.w.db.Pool().Exec(ctx, tasks.Return, queues, ids, fences); err != nil {
+	if err := byIndex(ctx, l.w.db.Pool(), tasks.Return, []any{queues, ids, fences}, ignore); err != nil {
 		l.w.trouble(ctx, l.queue, "give tasks back", err)
 		l.w.beat.abandon(given...)
 	}

@@ -155,17 +155,15 @@ func (b *heartbeat) renewed(ctx context.Context, conn *pgx.Conn, all []*task) er
 	for i, t := range all {
 		leases[i], whole[i] = t.lease.Seconds(), !t.take.broken.Load()
 	}
-	rows, err := conn.Query(ctx, tasks.Renew, queues, ids, fences, leases, whole)
-	if err != nil {
+	return byIndex(ctx, conn, tasks.Renew, []any{queues, ids, fences, leases, whole}, func(rows pgx.Rows) error {
+		var n int
+		var lost bool
+		_, err := pgx.ForEachRow(rows, []any{&n, &lost}, func() error {
+			b.tell(all[n-1], lost)
+			return nil
+		})
 		return err
-	}
-	var n int
-	var lost bool
-	_, err = pgx.ForEachRow(rows, []any{&n, &lost}, func() error {
-		b.tell(all[n-1], lost)
-		return nil
 	})
-	return err
 }
 
 // tell tells the attempt at a task that its lease is lost, or its cancellation asked for.

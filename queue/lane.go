@@ -60,8 +60,6 @@ type lane struct {
 	more      bool        // there may be something to take
 	short     bool        // the last look found no more, and was not from the beginning
 	stuck     bool        // what is started could not be noted
-	gathering bool        // places that are free wait for more (see gathers)
-	gathered  bool        // they have waited long enough
 	askAlone  bool        // there may be a task to be taken alone
 	awaited   bool        // the take of one is on its way
 	holds     bool        // it keeps the worker from taking another task alone
@@ -70,16 +68,15 @@ type lane struct {
 
 // clocks are what a lane waits for beside its channels.
 type clocks struct {
-	poll   *time.Timer  // when to look, though nobody has woken it
-	look   *time.Timer  // when to look from the beginning again
-	calm   *time.Timer  // when a task that runs alone is trusted
-	note   *time.Timer  // when to try again to note what is started
-	gather *time.Timer  // see gatherTime
-	tick   *time.Ticker // see rateTick
+	poll *time.Timer  // when to look, though nobody has woken it
+	look *time.Timer  // when to look from the beginning again
+	calm *time.Timer  // when a task that runs alone is trusted
+	note *time.Timer  // when to try again to note what is started
+	tick *time.Ticker // see rateTick
 }
 
 func newClocks() clocks {
-	return clocks{poll: time.NewTimer(0), look: idleTimer(), calm: idleTimer(), note: idleTimer(), gather: idleTimer(), tick: time.NewTicker(rateTick)}
+	return clocks{poll: time.NewTimer(0), look: idleTimer(), calm: idleTimer(), note: idleTimer(), tick: time.NewTicker(rateTick)}
 }
 
 // idleTimer is a timer that has still to be set.
@@ -90,7 +87,7 @@ func idleTimer() *time.Timer {
 }
 
 func (c *clocks) stop() {
-	for _, timer := range []*time.Timer{c.poll, c.look, c.calm, c.note, c.gather} {
+	for _, timer := range []*time.Timer{c.poll, c.look, c.calm, c.note} {
 		timer.Stop()
 	}
 	c.tick.Stop()
@@ -172,8 +169,6 @@ func (l *lane) await(ctx context.Context) {
 		l.trust()
 	case <-l.clocks.note.C:
 		l.stuck = false
-	case <-l.clocks.gather.C:
-		l.gathered = l.gathering
 	}
 }
 

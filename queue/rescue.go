@@ -39,26 +39,26 @@ func (l *lane) rescue(ctx context.Context) {
 func (l *lane) rescueOnce(ctx context.Context) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, takeLimit)
 	defer cancel()
-	rows, err := l.w.db.Pool().Query(ctx, tasks.Rescue, l.queue, rescueBatch, errDied.Error(), l.w.id)
-	if err != nil {
-		return false, err
-	}
 	e := idem.Event{Kind: idem.EventTask, Queue: l.queue, Err: errDied}
 	var key *string
 	var status Status
 	var started bool
 	var dead []idem.Event
-	_, err = pgx.ForEachRow(rows, []any{&e.TaskID, &e.TaskKind, &key, &status, &e.Attempt, &started}, func() error {
-		found = true
-		if !started {
+	into := []any{&e.TaskID, &e.TaskKind, &key, &status, &e.Attempt, &started}
+	err = byIndex(ctx, l.w.db.Pool(), tasks.Rescue, []any{l.queue, rescueBatch, errDied.Error(), l.w.id}, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, into, func() error {
+			found = true
+			if !started {
+				return nil
+			}
+			e.Key, e.TaskResult = "", became(idem.TaskRetried, status)
+			if key != nil {
+				e.Key = *key
+			}
+			dead = append(dead, e)
 			return nil
-		}
-		e.Key, e.TaskResult = "", became(idem.TaskRetried, status)
-		if key != nil {
-			e.Key = *key
-		}
-		dead = append(dead, e)
-		return nil
+		})
+		return err
 	})
 	if err != nil {
 		return false, err // if it is committed, others are told by polling

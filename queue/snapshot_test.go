@@ -116,7 +116,15 @@ func (f *floor) buffersOf(sql string, args ...any) (n int, plan string) {
 			f.t.Fatal(err)
 		}
 	}
-	rows, err := tx.Query(ctx, "explain (analyze, buffers) "+sql, args...)
+	return f.buffersIn(tx, sql, args...)
+}
+
+// buffersIn is what a statement reads and writes on a connection, and its plan.
+func (f *floor) buffersIn(db interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, sql string, args ...any) (n int, plan string) {
+	f.t.Helper()
+	rows, err := db.Query(context.Background(), "explain (analyze, buffers) "+sql, args...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
-	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/idem-go/idem/internal/sqlstate"
 	"github.com/idem-go/idem/internal/standby"
 	"github.com/jackc/pgx/v5"
@@ -113,12 +112,13 @@ func (l *lane) trace(ctx context.Context, t taken) {
 // undo gives back what takes have taken whose reply was lost, and keeps out those that are
 // only late. It returns those that are through with; the others, which somebody holds a
 // row of, or which are still under way, are asked for again: it waits for nobody.
-func (l *lane) undo(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}, lost []uuid.UUID) (undone []uuid.UUID, err error) {
+func (l *lane) undo(ctx context.Context, db batches, lost []uuid.UUID) (undone []uuid.UUID, err error) {
 	for _, fence := range lost {
 		var left bool
-		err := db.QueryRow(ctx, tasks.Undo, l.queue, fence, l.w.id).Scan(&left)
+		err := byIndex(ctx, db, tasks.Undo, []any{l.queue, fence, l.w.id}, func(rows pgx.Rows) (err error) {
+			left, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+			return err
+		})
 		switch {
 		case err == nil && !left:
 			undone = append(undone, fence)
@@ -135,34 +135,25 @@ func (l *lane) query(ctx context.Context, conn *pgxpool.Conn, sql string, k *tak
 	for i, p := range behind {
 		dues[i], ids[i] = p.runAt, p.id
 	}
-	b := &pgx.Batch{}
-	b.Queue(sqltx.ByIndex)
-	b.Queue(sql, l.queue, k.fence, l.w.id, l.kinds, l.leases, limit, k.started, priorities, dues, ids)
-	results := conn.SendBatch(ctx, b) // one transaction, in one round trip
-	defer func() { err = errors.Join(err, results.Close()) }()
-	if _, err := results.Exec(); err != nil {
-		return nil, 0, err
-	}
-	rows, err := results.Query()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer rows.Close()
+	args := []any{l.queue, k.fence, l.w.id, l.kinds, l.leases, limit, k.started, priorities, dues, ids}
 	var seconds float64
-	for rows.Next() {
-		t := &task{take: k}
-		if err := rows.Scan(&t.id, &t.kind, &t.key, &t.payload, &t.priority, &t.runAt, &t.attempts,
-			&t.takes, &t.maxAttempts, &t.retention, &t.delay, &seconds, &t.origin); err != nil {
-			return nil, 0, err
+	err = byIndex(ctx, conn, sql, args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			t := &task{take: k}
+			if err := rows.Scan(&t.id, &t.kind, &t.key, &t.payload, &t.priority, &t.runAt, &t.attempts,
+				&t.takes, &t.maxAttempts, &t.retention, &t.delay, &seconds, &t.origin); err != nil {
+				return err
+			}
+			if t.id == 0 {
+				continue // nothing is due
+			}
+			t.handler = l.w.handlers[t.kind]
+			t.lease = t.handler.options.Lease
+			batch = append(batch, t)
 		}
-		if t.id == 0 {
-			continue // nothing is due
-		}
-		t.handler = l.w.handlers[t.kind]
-		t.lease = t.handler.options.Lease
-		batch = append(batch, t)
-	}
-	return batch, time.Duration(seconds * float64(time.Second)), rows.Err()
+		return rows.Err()
+	})
+	return batch, time.Duration(seconds * float64(time.Second)), err
 }
 
 var errUnconfirmed = errors.New("no synchronous standby has confirmed the commit")

@@ -16,10 +16,14 @@ func (a *attempt) trace(ctx context.Context) context.Context {
 	return ctx
 }
 
-// handled is what a run of the handler has come to.
+// handled is what a run of the handler has come to. That it puts the task off, or cancels
+// it, is no failure.
 func handled(err error) idem.Event {
-	if errors.As(err, new(*panicked)) {
+	switch {
+	case errors.As(err, new(*panicked)):
 		return idem.Event{Kind: idem.EventPanic, Err: err}
+	case errors.As(err, new(*snooze)), errors.Is(err, Cancel):
+		return idem.Event{}
 	}
 	return idem.Event{Err: err}
 }

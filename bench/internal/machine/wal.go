@@ -39,12 +39,15 @@ func (p *Postgres) ExplainWAL(ctx context.Context) error {
 // WriteWAL writes to a file what the write-ahead log from one position to another holds
 // for each of n things.
 func (p *Postgres) WriteWAL(ctx context.Context, file, from, to, thing string, n float64) error {
+	bytesHead, recordsHead := "bytes/"+thing, "records/"+thing
+	text := bytesHead + "  " + recordsHead + "  record\n"
+	if from == to { // of which PostgreSQL says that it is in the future
+		return os.WriteFile(file, []byte(text), 0o644)
+	}
 	rows, err := p.Pool.Query(ctx, walStats, from, to)
 	if err != nil {
 		return err
 	}
-	bytesHead, recordsHead := "bytes/"+thing, "records/"+thing
-	text := bytesHead + "  " + recordsHead + "  record\n"
 	var kind string
 	var count, bytes float64
 	_, err = pgx.ForEachRow(rows, []any{&kind, &count, &bytes}, func() error {

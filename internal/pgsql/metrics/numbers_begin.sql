@@ -3,4 +3,4 @@
 -- takes longer than this.
 -- $1 milliseconds
 -- Rows: one, of no interest. Reads no table.
-select set_config('enable_seqscan', 'off', true), set_config('statement_timeout', $1::text, true);
+select set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('statement_timeout', $1::text, true);
