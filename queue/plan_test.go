@@ -17,7 +17,7 @@ import (
 const backlog = 60_000
 
 // batch is how many are taken or finished at once, and buffersEach what that may read for each.
-const batch, buffersEach = 1000, 25
+const batch, buffersEach = 1000, 40
 
 // newBacklog has tasks to be taken, of which the planner believes that they are running.
 func newBacklog(t *testing.T) *floor {
