@@ -179,7 +179,7 @@ func (e Event) level() slog.Level {
 		return slog.LevelError
 	case e.Outcome == OutcomeUnavailable, e.Outcome == OutcomeWithheld,
 		e.Outcome == OutcomeLeaseLost, e.Result == EffectFenced, e.TaskResult == TaskLeaseLost,
-		e.Kind != EventRequest && e.Err != nil, e.Status == 500:
+		e.Kind != EventRequest && e.Err != nil && e.TaskResult != TaskCancelled, e.Status == 500:
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo

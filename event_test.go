@@ -45,6 +45,7 @@ func TestLogEvents_levelSaysWhoHasToLook(t *testing.T) {
 		"a kind":                  {idem.Event{Kind: idem.EventHandler, Queue: "q", TaskKind: "k"}, "DEBUG"},
 		"a worker in trouble":     {idem.Event{Kind: idem.EventWorker, Err: cause}, "WARN"},
 		"a sweep":                 {idem.Event{Kind: idem.EventSweep, Rows: 7}, "INFO"},
+		"a cancellation":          {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskCancelled, Err: cause}, "INFO"},
 		"a sweep that failed":     {idem.Event{Kind: idem.EventSweep, Err: cause}, "WARN"},
 	} {
 		var out bytes.Buffer

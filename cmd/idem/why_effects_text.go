@@ -89,7 +89,7 @@ func nextAttempt(e admin.Effect, tasks []admin.Task) string {
 		case t.Status == queue.StatusDone:
 			return "The next caller"
 		case t.Finished():
-			return fmt.Sprintf("The task is %s, so that nobody repeats it by itself: idem tasks retry %d", t.Status, t.ID)
+			return fmt.Sprintf("The task is %s, so that nobody repeats it by itself: idem tasks retry %d --reason TEXT", t.Status, t.ID)
 		}
 	}
 	return "The next attempt of " + intentText(e.Owner)

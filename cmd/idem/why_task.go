@@ -106,7 +106,7 @@ func enqueueText(s admin.TaskStory) string {
 	case t.Key == "":
 		return "No, not without need: it has no key, so that would be another task, and run as well."
 	case s.Retry == admin.RetryDuplicate && t.Status == queue.StatusFailed, s.Retry == admin.RetryDuplicate && t.Status == queue.StatusCancelled:
-		return fmt.Sprintf("It does no harm and does not help: its key is remembered until %s. It runs again by idem tasks retry %d.", moment(t.ExpiresAt), t.ID)
+		return fmt.Sprintf("It does no harm and does not help: its key is remembered until %s. It runs again by idem tasks retry %d --reason TEXT.", moment(t.ExpiresAt), t.ID)
 	case s.Retry == admin.RetryDuplicate:
 		return "It does no harm: it is a duplicate, and nothing runs twice. With another payload it is refused."
 	case s.Outcome == admin.OutcomeNotApplied:
@@ -119,7 +119,7 @@ func enqueueText(s admin.TaskStory) string {
 // newTaskKeyText says whether another key can double anything.
 func newTaskKeyText(s admin.TaskStory) string {
 	if s.NewKey {
-		return fmt.Sprintf("Yes, if this one is not retried: nothing that Idem knows of was done. Better is idem tasks retry %d.", s.Task.ID)
+		return fmt.Sprintf("Yes, if this one is not retried: nothing that Idem knows of was done. Better is idem tasks retry %d --reason TEXT.", s.Task.ID)
 	}
 	if e := unsettled(s.Effects); e != nil {
 		return "No. Nobody knows whether " + effectName(*e) + " was applied: it might be done a second time."
