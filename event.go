@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/idem-go/idem/internal/execution"
@@ -136,105 +135,6 @@ type Event struct {
 	// a task, Origin is the trace context in which it was enqueued.
 	FirstRequest, Origin string
 	Err                  error // why, where there is a cause
-}
-
-// LogOptions say what LogEventsWith writes beside the rest. The zero value is what
-// LogEvents writes.
-type LogOptions struct {
-	// Scopes adds the scope of requests, and of effects in them. Leave it out where a scope
-	// is somebody's name and the log is kept longer than that may be.
-	Scopes bool
-}
-
-// LogEvents returns a function for Config.Observe that writes every event to
-// logger, one line for each: what an operator should look at at Error (unknown outcomes,
-// panics, dead letters) or Warn (not available, withheld, lost leases, what failed and is
-// tried again), every other end of a request, a task, an effect or a sweep at Info, and at
-// Debug that a request has arrived and that a route or a kind is there. Keys are
-// logged, scopes are not. Safe for concurrent use if logger's handler is.
-func LogEvents(logger *slog.Logger) func(context.Context, Event) {
-	return LogEventsWith(logger, LogOptions{})
-}
-
-// LogEventsWith is LogEvents with options.
-func LogEventsWith(logger *slog.Logger, o LogOptions) func(context.Context, Event) {
-	return func(ctx context.Context, e Event) {
-		level := e.level()
-		if !logger.Enabled(ctx, level) {
-			return
-		}
-		attrs := e.attrs()
-		if o.Scopes && e.Scope != "" {
-			attrs = append(attrs, slog.String("scope", e.Scope))
-		}
-		logger.LogAttrs(ctx, level, "idem "+string(e.Kind), attrs...)
-	}
-}
-
-func (e Event) level() slog.Level {
-	switch {
-	case e.Kind == EventStart, e.Kind == EventRoute, e.Kind == EventHandler:
-		return slog.LevelDebug
-	case e.Kind == EventPanic, e.Outcome == OutcomeUnknown, e.Result == EffectUnknown, e.TaskResult == TaskFailed:
-		return slog.LevelError
-	case e.Outcome == OutcomeUnavailable, e.Outcome == OutcomeWithheld,
-		e.Outcome == OutcomeLeaseLost, e.Result == EffectFenced, e.TaskResult == TaskLeaseLost,
-		e.Kind != EventRequest && e.Err != nil && e.TaskResult != TaskCancelled, e.Status == 500:
-		return slog.LevelWarn
-	default:
-		return slog.LevelInfo
-	}
-}
-
-func (e Event) attrs() []slog.Attr {
-	attrs := make([]slog.Attr, 0, 14)
-	text := func(name, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(name, value))
-		}
-	}
-	text("route", e.Route)
-	text("key", e.Key)
-	text("request", e.Request)
-	text("first_request", e.FirstRequest)
-	text("outcome", string(e.Outcome))
-	text("queue", e.Queue)
-	text("task", e.TaskKind)
-	text("task_result", string(e.TaskResult))
-	if e.TaskID != 0 {
-		attrs = append(attrs, slog.Int64("task_id", e.TaskID), slog.Int("attempt", e.Attempt))
-	}
-	text("effect", e.Effect)
-	text("result", string(e.Result))
-	if e.Attempted {
-		attrs = append(attrs, slog.Bool("attempted", true))
-	}
-	if e.Status != 0 {
-		attrs = append(attrs, slog.Int("status", e.Status))
-	}
-	if e.Elapsed != 0 {
-		attrs = append(attrs, slog.Duration("elapsed", e.Elapsed))
-	}
-	if e.Waited != 0 {
-		attrs = append(attrs, slog.Duration("waited", e.Waited))
-	}
-	if e.Delay != 0 {
-		attrs = append(attrs, slog.Duration("delay", e.Delay))
-	}
-	text("table", e.Table)
-	if e.Rows != 0 {
-		attrs = append(attrs, slog.Int64("rows", e.Rows))
-	}
-	if e.Stripped != 0 {
-		attrs = append(attrs, slog.Int64("stripped", e.Stripped))
-	}
-	if e.Lag != 0 {
-		attrs = append(attrs, slog.Duration("lag", e.Lag))
-	}
-	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", e.Err.Error()))
-	}
-	return attrs
 }
 
 // observer is what an execution offers to whom it belongs.
