@@ -315,6 +315,28 @@ func TestDecisions_haveALineForEveryDirectDependency(t *testing.T) {
 	wantSame(t, "the dependencies in docs/decisions.md against go.mod", named, wanted)
 }
 
+// Those of the other modules are named in a sentence.
+func TestDecisions_nameEveryDirectDependencyOfEveryModule(t *testing.T) {
+	page := readPage(t, "docs/decisions.md")
+	modules, dependencies := 0, 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "go.mod" {
+			return err
+		}
+		modules++
+		for _, m := range regexp.MustCompile(`(?m)^(?:\t|require )(\S+) v\S+$`).FindAllStringSubmatch(readPage(t, path), -1) {
+			dependencies++
+			if !strings.HasPrefix(m[1], "github.com/idem-go/idem") && !strings.Contains(page, "`"+m[1]+"`") {
+				t.Errorf("docs/decisions.md does not name %s, which %s requires", m[1], path)
+			}
+		}
+		return nil
+	})
+	if err != nil || modules < 10 || dependencies < 30 {
+		t.Errorf("%d modules with %d dependencies were read: %v", modules, dependencies, err)
+	}
+}
+
 // TestDocs_linksLeadSomewhere follows the links between pages of this repository.
 func TestDocs_linksLeadSomewhere(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
