@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/idem-go/idem"
-	"github.com/idem-go/idem/bench/internal/watched"
 	"github.com/idem-go/idem/idemhttp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -18,13 +17,15 @@ func newOurs(lazy bool) func(context.Context, *pgxpool.Pool) (http.Handler, erro
 	}
 }
 
-// newWatched is the same with metrics and logs.
-func newWatched(ctx context.Context, pool *pgxpool.Pool) (http.Handler, error) {
-	observe, err := watched.Observe()
-	if err != nil {
-		return nil, err
+// newWatched is the same, watched in some way.
+func newWatched(watch func() (idem.Config, error)) func(context.Context, *pgxpool.Pool) (http.Handler, error) {
+	return func(ctx context.Context, pool *pgxpool.Pool) (http.Handler, error) {
+		config, err := watch()
+		if err != nil {
+			return nil, err
+		}
+		return guardOrders(ctx, pool, config, idemhttp.Route{})
 	}
-	return guardOrders(ctx, pool, idem.Config{Observe: observe}, idemhttp.Route{})
 }
 
 func guardOrders(ctx context.Context, pool *pgxpool.Pool, config idem.Config, route idemhttp.Route) (http.Handler, error) {

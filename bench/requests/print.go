@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/idem-go/idem/bench/internal/ratio"
@@ -20,7 +21,7 @@ func printMarkdown(w io.Writer, r report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d CPUs for clients, server and database; PostgreSQL %s, %s; %d repetitions of %g s, %d clients, pool of %d.\n",
 		r.CPUs, r.PostgreSQL, r.Go, r.Reps, r.Seconds, r.Clients, r.Pool)
-	b.WriteString("A ratio is to unprotected in the same repetition; figures are medians, [lowest-highest].\n")
+	fmt.Fprintf(&b, "A ratio is to %s in the same repetition; figures are medians, [lowest-highest].\n", r.base())
 	for _, why := range r.NotRun {
 		fmt.Fprintf(&b, "Not run: %s.\n", why)
 	}
@@ -29,6 +30,9 @@ func printMarkdown(w io.Writer, r report) error {
 		fmt.Fprintln(&b, g.Row())
 	}
 	for _, phase := range phases[:3] {
+		if len(r.names(phase)) == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, "\n### %s\n\n", upperFirst(phase))
 		b.WriteString("| subject | requests/s | ratio | ratio per CPU time | p50 ms | p99 ms | WAL B/request | PostgreSQL CPU µs | server CPU µs |" +
 			" bytes per key | orders/keys | differing answers |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -37,14 +41,7 @@ func printMarkdown(w io.Writer, r report) error {
 		}
 	}
 	r.writeLeases(&b)
-	fmt.Fprintf(&b, "\n### Storm: %d duplicates of one slow key, %d connections with other keys\n\n", stormDuplicates, stormOthers)
-	b.WriteString("| subject | others/s before | others/s during | ratio |\n|---|---|---|---|\n")
-	for _, name := range r.names(storm) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name,
-			r.of(name, storm, func(f figures) float64 { return f.Before }).Text(0),
-			r.of(name, storm, func(f figures) float64 { return f.During }).Text(0),
-			r.of(name, storm, kept).Text(2))
-	}
+	r.writeStorm(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -59,8 +56,8 @@ func (r report) row(name, phase string) string {
 	}
 	return "| " + strings.Join([]string{name,
 		r.of(name, phase, rate).Text(0),
-		r.ratio(name, unprotected, phase, rate).Text(2),
-		r.ratio(name, unprotected, phase, perCPU).Text(2),
+		r.ratio(name, r.base(), phase, rate).Text(2),
+		r.ratio(name, r.base(), phase, perCPU).Text(2),
 		median(2, p50),
 		median(2, p99),
 		median(0, wal),
@@ -70,6 +67,21 @@ func (r report) row(name, phase string) string {
 		median(2, func(f figures) float64 { return float64(f.Orders) / float64(f.Keys) }),
 		median(0, func(f figures) float64 { return float64(f.Differing) }),
 	}, " | ") + " |"
+}
+
+func (r report) writeStorm(b *strings.Builder) {
+	names := r.names(storm)
+	if len(names) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### Storm: %d duplicates of one slow key, %d connections with other keys\n\n", stormDuplicates, stormOthers)
+	b.WriteString("| subject | others/s before | others/s during | ratio |\n|---|---|---|---|\n")
+	for _, name := range names {
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name,
+			r.of(name, storm, func(f figures) float64 { return f.Before }).Text(0),
+			r.of(name, storm, func(f figures) float64 { return f.During }).Text(0),
+			r.of(name, storm, kept).Text(2))
+	}
 }
 
 // writeLeases compares a request on a lease with the two that it is chosen over.
@@ -92,11 +104,11 @@ func (r report) writeLeases(b *strings.Builder) {
 	}
 }
 
-// names are the subjects that took part in a phase, in their order.
+// names are the subjects that were measured in a phase, in their order.
 func (r report) names(phase string) []string {
 	var names []string
 	for _, s := range subjects {
-		if r.has(s.name) && s.takesPart(phase) {
+		if slices.ContainsFunc(r.Figures, func(f figures) bool { return f.Subject == s.name && f.Phase == phase }) {
 			names = append(names, s.name)
 		}
 	}

@@ -33,6 +33,14 @@ func (r report) ratio(subject, to, phase string, value func(figures) float64) ra
 	return ratio.Of(values)
 }
 
+// base is what the others are divided by: unprotected, or idem alone where that was not run.
+func (r report) base() string {
+	if r.has(unprotected) {
+		return unprotected
+	}
+	return ours
+}
+
 // has reports whether a subject was run.
 func (r report) has(subject string) bool {
 	return slices.ContainsFunc(r.Figures, func(f figures) bool { return f.Subject == subject })

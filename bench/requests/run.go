@@ -41,23 +41,14 @@ func run(ctx context.Context, s settings, all []subject, progress io.Writer) (r 
 	if b.database, err = startDatabase(ctx, progress); err != nil {
 		return r, err
 	}
-	r = report{PostgreSQL: b.database.Server.Version(), Go: runtime.Version(), CPUs: runtime.NumCPU(),
-		Reps: s.reps, Seconds: s.length.Seconds(), Clients: s.clients, Pool: s.pool}
-	if r.NotRun, err = b.startServers(ctx, all); err != nil {
+	if err := b.startRedis(ctx, all); err != nil {
 		return r, err
 	}
-	for _, server := range b.servers { // connections, statements and caches are made
-		fmt.Fprintf(progress, "warming up: %s\n", server.name)
-		if _, err := b.measure(ctx, server, replays); err != nil {
-			return r, err
-		}
-	}
+	r = report{PostgreSQL: b.database.Server.Version(), Go: runtime.Version(), CPUs: runtime.NumCPU(),
+		Reps: s.reps, Seconds: s.length.Seconds(), Clients: s.clients, Pool: s.pool}
 	for rep := range s.reps {
-		for _, phase := range phases {
-			fmt.Fprintf(progress, "repetition %d of %d: %s\n", rep+1, s.reps, phase)
-			if err := b.takeTurns(ctx, rep, phase, &r); err != nil {
-				return r, err
-			}
+		if err := b.repeat(ctx, all, rep, &r, progress); err != nil {
+			return r, err
 		}
 	}
 	r.Goals = goals(r)
@@ -65,6 +56,29 @@ func run(ctx context.Context, s settings, all []subject, progress io.Writer) (r 
 		err = b.profileAll(ctx, s.profile, progress)
 	}
 	return r, err
+}
+
+// repeat lets the subjects take turns in all phases, each in a server of this
+// repetition's own: how a process happens to lie in memory is luck, of which each has
+// some then.
+func (b *bench) repeat(ctx context.Context, all []subject, rep int, r *report, progress io.Writer) (err error) {
+	b.stopServers()
+	if r.NotRun, err = b.startServers(all); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "repetition %d of %d: warming up\n", rep+1, b.settings.reps)
+	for _, server := range b.servers { // connections, statements and caches are made
+		if _, err := b.measure(ctx, server, replays); err != nil {
+			return err
+		}
+	}
+	for _, phase := range b.settings.phases {
+		fmt.Fprintf(progress, "repetition %d of %d: %s\n", rep+1, b.settings.reps, phase)
+		if err := b.takeTurns(ctx, rep, phase, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeTurns measures one phase of every subject, as close together in time as it
@@ -85,16 +99,23 @@ func (b *bench) takeTurns(ctx context.Context, rep int, phase string, r *report)
 	return nil
 }
 
-func (b *bench) startServers(ctx context.Context, all []subject) (notRun []string, err error) {
-	address := ""
+// startRedis starts Redis if a subject needs it and the machine has it.
+func (b *bench) startRedis(ctx context.Context, all []subject) (err error) {
 	if slices.ContainsFunc(all, func(s subject) bool { return s.redis }) {
 		b.redis, err = machine.StartRedis(ctx)
-		if err != nil && !errors.Is(err, machine.ErrNoRedis) {
-			return nil, err
-		}
-		if b.redis != nil {
-			address = b.redis.Addr
-		}
+	}
+	if errors.Is(err, machine.ErrNoRedis) {
+		return nil
+	}
+	return err
+}
+
+// startServers starts the servers of the subjects that can be run, and says of which it
+// cannot, and why.
+func (b *bench) startServers(all []subject) (notRun []string, err error) {
+	address := ""
+	if b.redis != nil {
+		address = b.redis.Addr
 	}
 	for _, s := range all {
 		if s.redis && b.redis == nil {
@@ -120,10 +141,15 @@ func (b *bench) empty(ctx context.Context) error {
 	return b.database.empty(ctx)
 }
 
-func (b *bench) stop() error {
+func (b *bench) stopServers() {
 	for _, s := range b.servers {
 		s.stop()
 	}
+	b.servers = nil
+}
+
+func (b *bench) stop() error {
+	b.stopServers()
 	if b.redis != nil {
 		b.redis.Stop()
 	}

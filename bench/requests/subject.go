@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/idem-go/idem/bench/internal/watched"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -23,6 +24,9 @@ type subject struct {
 	only []string
 	// redis says that Redis remembers keys.
 	redis bool
+	// watched says that it is the library with somebody watching, which is compared with
+	// the library alone, and not with others.
+	watched bool
 }
 
 // unprotected is what the others are measured against. Again is the same once
@@ -38,17 +42,37 @@ const (
 	usualLease  = "lease, the usual way"
 )
 
-var subjects = []subject{
+var subjects = slices.Concat(peers, watchings)
+
+// peers are compared with each other.
+var peers = []subject{
 	{name: unprotected, serve: overHTTP(newUnprotected)},
 	{name: article, serve: overHTTP(newArticle), once: true, keys: keysArticle},
 	{name: ours, serve: overHTTP(newOurs(false)), once: true, keys: keysIdem},
-	{name: oursWatched, serve: overHTTP(newWatched), once: true, keys: keysIdem, only: oneByOne},
 	{name: "fiber, memory", serve: serveFiberMemory, once: true},
 	{name: oursLease, serve: overHTTP(newLeased), once: true, keys: keysIdem, only: oneByOne},
 	{name: usualLease, serve: overHTTP(newUsualLease), once: true, keys: keysUsual, only: oneByOne},
 	{name: again, serve: overHTTP(newUnprotected)},
 	{name: oursLazy, serve: overHTTP(newOurs(true)), once: true, keys: keysIdem},
 	{name: "fiber, Redis", serve: serveFiberRedis, once: true, redis: true},
+}
+
+// watchings are ways to watch it. The first is not to: how far it is from 1 is the noise.
+var watchings = []subject{
+	watching("idem, again", newOurs(false)),
+	watching(oursWatched, newWatched(watched.Quiet)),
+	watching("idem, watched at Debug", newWatched(watched.Verbose)),
+	watching("idem, watched, 1 of 100 traced", newWatched(watched.Traced(0.01))),
+	watching("idem, watched, all traced", newWatched(watched.Traced(1))),
+}
+
+func watching(name string, build func(context.Context, *pgxpool.Pool) (http.Handler, error)) subject {
+	return subject{name: name, serve: overHTTP(build), once: true, keys: keysIdem, only: oneByOne, watched: true}
+}
+
+// group are the subjects that are compared: all peers, or the library alone and watched.
+func group(watching bool) []subject {
+	return slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.watched != watching && s.name != ours })
 }
 
 // oneByOne are the phases without duplicates at once: the usual lease tells those to

@@ -21,8 +21,9 @@ func goals(r report) (all []ratio.Goal) {
 	rates(oursKept, noop, riverBest, 1)
 	rates(oursKept, insert, riverBest, 1)
 	rates(ours, many, r.fastest(many), 2)
-	rates(oursWatched, noop, ours, 0.97)
-	rates(oursWatched, insert, ours, 0.97)
+	for _, phase := range []string{noop, insert} {
+		rates(oursWatched, phase, ours, 0.97)
+	}
 	waits := func(what string, value func(figures) float64) {
 		add(ours, latency, graphile, ratio.Goal{What: latency + ", " + what + " to " + graphile + "'s", Want: 1, AtMost: true, Got: r.ratio(ours, graphile, latency, value)})
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/idem-go/idem"
-	"github.com/idem-go/idem/bench/internal/watched"
 	"github.com/idem-go/idem/queue"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,11 +16,11 @@ import (
 // ourPeer is the library, with its defaults. What does nothing runs on a lease, what
 // inserts a row runs in the transaction.
 type ourPeer struct {
-	pool    *pgxpool.Pool
-	kind    *queue.Kind[task]
-	keyed   bool
-	watched bool
-	config  queue.Config
+	pool   *pgxpool.Pool
+	kind   *queue.Kind[task]
+	keyed  bool
+	watch  func() (idem.Config, error) // nil: it tells only of trouble
+	config queue.Config
 }
 
 // manyAtOnce is how many handlers that do nothing but wait for the database's next batch run
@@ -33,9 +32,9 @@ func newForgetting(config queue.Config) opener {
 	return openOurs(queue.Options{Retention: queue.Forget}, ourPeer{config: config})
 }
 
-// newWatched is the same with metrics and logs.
-func newWatched() opener {
-	return openOurs(queue.Options{Retention: queue.Forget}, ourPeer{watched: true})
+// newWatched is the same, watched in some way.
+func newWatched(watch func() (idem.Config, error)) opener {
+	return openOurs(queue.Options{Retention: queue.Forget}, ourPeer{watch: watch})
 }
 
 // newRetaining keeps finished tasks, and remembers the key of each.
@@ -75,14 +74,14 @@ func (p *ourPeer) enqueueMany(ctx context.Context, tasks []task) error {
 }
 
 func (p *ourPeer) work(ctx context.Context, h *handler) (func() error, error) {
-	observe := tellTrouble
-	if p.watched {
+	open := idem.Config{Observe: tellTrouble}
+	if p.watch != nil {
 		var err error
-		if observe, err = watched.Observe(); err != nil {
+		if open, err = p.watch(); err != nil {
 			return nil, err
 		}
 	}
-	db, err := idem.Open(ctx, p.pool, idem.Config{Observe: observe})
+	db, err := idem.Open(ctx, p.pool, open)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,7 @@ func main() {
 	flag.IntVar(&s.kill, "kill", 30_000, "tasks in whose middle a worker is killed, at least 30; a tenth of them for slow subjects")
 	flag.DurationVar(&s.limit, "limit", 20*time.Second, "how long a worker works at most; its rate is that of what it has done by then")
 	only := flag.String("subjects", "", "only subjects whose names match this `regexp`")
+	watching := flag.Bool("watching", false, "instead of peers, measure what metrics, logs and traces cost")
 	flag.Func("phases", "only phases whose names match this `regexp`", func(text string) (err error) {
 		s.phases, err = regexp.Compile(text)
 		return err
@@ -58,8 +59,11 @@ func main() {
 	flag.StringVar(&s.profile, "profile", "", "also write, to this `directory`, where CPU time and WAL of working go")
 	out := flag.String("out", "markdown", "what to print: markdown or json")
 	flag.Parse()
+	if *watching && s.phases == nil {
+		s.phases = regexp.MustCompile(noop + "|" + insert)
+	}
 	write, known := map[string]func(io.Writer, report) error{"markdown": printMarkdown, "json": printJSON}[*out]
-	chosen, err := matching(subjects, *only)
+	chosen, err := matching(group(*watching), *only)
 	if err != nil || !known || flag.NArg() > 0 || len(chosen) == 0 || !s.valid() {
 		flag.Usage()
 		os.Exit(2)
@@ -69,6 +73,11 @@ func main() {
 	r, err := run(ctx, s, chosen, os.Stderr)
 	fail(err)
 	fail(write(os.Stdout, r))
+}
+
+// group are the subjects that are compared: all peers, or the library alone and watched.
+func group(watching bool) []subject {
+	return slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.watched != watching && s.name != ours })
 }
 
 func matching(all []subject, only string) ([]subject, error) {

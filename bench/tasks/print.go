@@ -24,7 +24,7 @@ func printMarkdown(w io.Writer, r report) error {
 		fmt.Fprintf(&b, ", Node %s", r.Node)
 	}
 	fmt.Fprintf(&b, "; %d repetitions, %d tasks, a worker works for %g s at most.\n", r.Reps, r.Tasks, r.Seconds)
-	b.WriteString("A ratio is to the fastest peer (1.00) in the same repetition; figures are medians, [lowest-highest].\n")
+	b.WriteString("A ratio is to the fastest peer (1.00), or to idem where that has none, in the same repetition; figures are medians, [lowest-highest].\n")
 	for _, why := range r.NotRun {
 		fmt.Fprintf(&b, "Not run: %s.\n", why)
 	}
@@ -51,7 +51,7 @@ func (r report) writeRates(b *strings.Builder, phase string) {
 	}
 	fmt.Fprintf(b, "\n#### %s\n\n", upperFirst(phase))
 	b.WriteString("| subject | tasks/s | ratio | ratio per CPU time | WAL B/task | PostgreSQL CPU µs | process CPU µs | Redis CPU µs | keeps what is done |\n|---|---|---|---|---|---|---|---|---|\n")
-	fastest := r.fastest(phase)
+	base := r.base(phase)
 	for _, s := range names {
 		median := func(digits int, value func(figures) float64) string {
 			return fmt.Sprintf("%.*f", digits, r.of(s.name, phase, value).Median)
@@ -68,8 +68,8 @@ func (r report) writeRates(b *strings.Builder, phase string) {
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join([]string{name,
 			r.of(s.name, phase, rate).Text(0),
-			r.ratio(s.name, fastest, phase, rate).Text(2),
-			r.ratio(s.name, fastest, phase, perCPU).Text(2),
+			r.ratio(s.name, base, phase, rate).Text(2),
+			r.ratio(s.name, base, phase, perCPU).Text(2),
 			median(0, func(f figures) float64 { return f.WAL }),
 			median(1, func(f figures) float64 { return f.PostgresCPU }),
 			median(1, func(f figures) float64 { return f.ProcessCPU }),

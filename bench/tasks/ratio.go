@@ -40,6 +40,15 @@ func (r report) fastest(phase string) (name string) {
 	return name
 }
 
+// base is what the others' rates in a phase are divided by: those of the fastest peer, or
+// of idem alone if it has none.
+func (r report) base(phase string) string {
+	if peer := r.fastest(phase); peer != "" {
+		return peer
+	}
+	return ours
+}
+
 // measured are the subjects that were measured in a phase, in their order.
 func (r report) measured(phase string) (all []subject) {
 	for _, s := range subjects {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/bench/internal/watched"
 	"github.com/idem-go/idem/queue"
 )
 
@@ -29,6 +31,9 @@ type subject struct {
 	slow bool
 	// only are the phases in which it takes part; nil means all.
 	only []string
+	// watched says that it is the library with somebody watching, which is compared with
+	// the library alone, and not with others.
+	watched bool
 }
 
 // The subjects that goals name.
@@ -42,11 +47,12 @@ const (
 	graphile    = "graphile-worker"
 )
 
-var subjects = []subject{
+var subjects = slices.Concat(peers, watchings)
+
+// peers are compared with each other.
+var peers = []subject{
 	{name: ours, store: "idem", pool: 40, open: newForgetting(queue.Config{}), ours: true, once: true,
 		settings: "`queue.Forget`, no keys; no-op tasks 1,000 at once, others the default of 32"},
-	{name: oursWatched, store: "idem", pool: 40, open: newWatched(), ours: true, once: true, only: []string{noop, insert},
-		settings: "the same with metrics and logs"},
 	{name: riverBest, store: "river", pool: 50, open: newRiver(false), keeps: true,
 		settings: "as its own benchmark: 2000 workers, FetchCooldown 2 ms, FetchPollInterval 20 ms; `InsertManyFast`"},
 	{name: graphile, store: "graphile", pool: 25, node: true,
@@ -65,6 +71,20 @@ var subjects = []subject{
 		settings: "100 workers, otherwise defaults"},
 	{name: oursPolls, store: "idem", pool: 40, open: newForgetting(queue.Config{PollOnly: true}), ours: true, once: true, only: []string{latency},
 		settings: "idem with `PollOnly`, every second"},
+}
+
+// watchings are ways to watch it. The first is not to: how far it is from 1 is the noise.
+var watchings = []subject{
+	watching("idem, again", nil, "the same as idem, once more"),
+	watching(oursWatched, watched.Quiet, "with metrics and logs"),
+	watching("idem, watched at Debug", watched.Verbose, "with metrics and logs, and a line for each task"),
+	watching("idem, watched, 1 of 100 traced", watched.Traced(0.01), "with metrics, logs and traces, of which one in a hundred is kept"),
+	watching("idem, watched, all traced", watched.Traced(1), "with metrics, logs and traces, all of which are kept"),
+}
+
+func watching(name string, watch func() (idem.Config, error), settings string) subject {
+	return subject{name: name, store: "idem", pool: 40, open: newWatched(watch), ours: true, once: true, only: []string{noop, insert},
+		watched: true, settings: settings}
 }
 
 func (s subject) takesPart(phase string) bool { return s.only == nil || slices.Contains(s.only, phase) }
