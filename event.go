@@ -69,7 +69,7 @@ const (
 	EventTask EventKind = "task"
 	// EventWorker is raised when something of a worker's own has failed, which it will try
 	// again: the database is away, for example; or, once at its start, when the pool is too
-	// small for it.
+	// small for it, or queue.Config.Queues has queues that it has no handler for.
 	EventWorker EventKind = "worker"
 )
 
