@@ -46,9 +46,9 @@ func Sweep(ctx context.Context, db *DB) (Swept, error) {
 		sweeping
 		stripped, total *int64
 	}{
-		{sweeping{tableKeys, keys.Entomb, keys.Sweep, false}, &swept.Stripped, &swept.Deleted},
-		{sweeping{tableTasks, "", tasks.Sweep, true}, nil, &swept.Tasks},
-		{sweeping{tableTakes, "", tasks.SweepTakes, true}, nil, &swept.Takes},
+		{sweeping{tableKeys, keys.Entomb, keys.Sweep, sqltx.ByAnyIndex}, &swept.Stripped, &swept.Deleted},
+		{sweeping{tableTasks, "", tasks.Sweep, sqltx.ByIndex}, nil, &swept.Tasks},
+		{sweeping{tableTakes, "", tasks.SweepTakes, sqltx.ByIndex}, nil, &swept.Takes},
 	} {
 		e := db.sweepTable(ctx, of.sweeping)
 		if *of.total = e.Rows; of.stripped != nil {
@@ -71,7 +71,7 @@ func Sweep(ctx context.Context, db *DB) (Swept, error) {
 type sweeping struct {
 	table         string
 	strip, remove string // the statements; strip may be empty
-	ordered       bool   // they read an index in its order
+	plan          string // what keeps the planner from reading the whole table for them
 }
 
 // RunSweeper sweeps once every SweepInterval until ctx ends, and returns ctx's
@@ -95,22 +95,22 @@ func RunSweeper(ctx context.Context, db *DB) error {
 func (db *DB) sweepTable(ctx context.Context, of sweeping) Event {
 	e := Event{Kind: EventSweep, Table: of.table}
 	if of.strip != "" {
-		e.Stripped, _, e.Err = db.sweepAll(ctx, "strip "+of.table, of.strip, of.ordered)
+		e.Stripped, _, e.Err = db.sweepAll(ctx, "strip "+of.table, of.strip, of.plan)
 	}
 	if e.Err != nil && ctx.Err() != nil {
 		return e
 	}
 	var err error
-	e.Rows, e.Lag, err = db.sweepAll(ctx, "sweep "+of.table, of.remove, of.ordered)
+	e.Rows, e.Lag, err = db.sweepAll(ctx, "sweep "+of.table, of.remove, of.plan)
 	e.Err = errors.Join(e.Err, err)
 	return e
 }
 
 // sweepAll runs statement until a batch is not full. Lag is by how much the time of the
 // oldest of its rows was over, where the statement tells.
-func (db *DB) sweepAll(ctx context.Context, doing, statement string, ordered bool) (total int64, lag time.Duration, err error) {
+func (db *DB) sweepAll(ctx context.Context, doing, statement, plan string) (total int64, lag time.Duration, err error) {
 	for {
-		n, late, err := db.sweepOnce(ctx, doing, statement, ordered)
+		n, late, err := db.sweepOnce(ctx, doing, statement, plan)
 		total, lag = total+n, max(lag, late)
 		if err != nil || n < sweepBatch {
 			return total, lag, err
@@ -123,16 +123,14 @@ func (db *DB) sweepAll(ctx context.Context, doing, statement string, ordered boo
 	}
 }
 
-func (db *DB) sweepOnce(ctx context.Context, doing, statement string, ordered bool) (n int64, lag time.Duration, err error) {
+func (db *DB) sweepOnce(ctx context.Context, doing, statement, plan string) (n int64, lag time.Duration, err error) {
 	err = pgx.BeginTxFunc(ctx, db.pool, readCommitted, func(tx pgx.Tx) error {
 		limit := milliseconds(sweepLimit)
 		if err := setLimits(ctx, tx, limit, limit); err != nil {
 			return err
 		}
-		if ordered { // the keys' BRIN index is none that could be
-			if _, err := tx.Exec(ctx, sqltx.ByIndex); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(ctx, plan); err != nil {
+			return err
 		}
 		rows, err := tx.Query(ctx, statement, sweepBatch)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/idem-go/idem/internal/pgsql/keys"
+	sqltx "github.com/idem-go/idem/internal/pgsql/tx"
 	"github.com/idem-go/idem/internal/pgtest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,9 +18,9 @@ import (
 // buffers for each, and the ranges of the BRIN index that it is in: two of 32 pages.
 const keysKept, keysOver, buffersEach, buffersOfRanges = 50_000, 100, 6, 2*32 + 8
 
-// What is summarized is not read for the little of it that is over, if PostgreSQL has
-// looked at the table since it had some keys. Of what is not summarized yet it reads all, and
-// of a table that it knows nothing of, or of which it believes that the most is over.
+// What is summarized is not read for the little of it that is over, also if PostgreSQL
+// never looked at the table or believes that most of it is over. Of what is not summarized yet
+// it reads all.
 func TestSweep_readsTheKeysThatAreOverAndNotTheTable(t *testing.T) {
 	const summarize = "select brin_summarize_new_values('idem.idempotency_keys_expires_at')"
 	for name, fill := range map[string]func(*testing.T, *pgxpool.Pool){
@@ -34,6 +35,19 @@ func TestSweep_readsTheKeysThatAreOverAndNotTheTable(t *testing.T) {
 			exec(t, pool, rows, "live", 20*keysOver, "1 day", nil)
 			exec(t, pool, "vacuum analyze idem.idempotency_keys")
 			exec(t, pool, rows, "more", keysKept, "2 days", nil)
+			exec(t, pool, summarize)
+		},
+		"a table that nothing is known of": func(t *testing.T, pool *pgxpool.Pool) {
+			exec(t, pool, rows, "over", keysOver, "-1 second", nil)
+			exec(t, pool, rows, "live", keysKept, "1 day", nil)
+			exec(t, pool, summarize)
+		},
+		"a table of which most was over when it was looked at": func(t *testing.T, pool *pgxpool.Pool) {
+			exec(t, pool, rows, "over", 20*keysOver, "-1 second", nil)
+			exec(t, pool, "vacuum analyze idem.idempotency_keys")
+			exec(t, pool, "delete from idem.idempotency_keys where substr(key, 5)::integer > 100")
+			exec(t, pool, "vacuum idem.idempotency_keys")
+			exec(t, pool, rows, "live", keysKept, "1 day", nil)
 			exec(t, pool, summarize)
 		},
 		// A range never forgets the oldest time that it has had: docs/runbooks/sweep-lag.md.
@@ -74,6 +88,9 @@ func buffersOf(t *testing.T, pool *pgxpool.Pool, statement string) (n int, plan 
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), sqltx.ByAnyIndex); err != nil {
+		t.Fatal(err)
+	}
 	found, err := tx.Query(t.Context(), "explain (analyze, buffers) "+statement, 1000)
 	if err != nil {
 		t.Fatal(err)

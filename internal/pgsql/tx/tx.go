@@ -37,6 +37,12 @@ var byIndex string
 // ByIndex keeps the planner from reading whole tables for a few rows of them.
 var ByIndex = pgsql.Statement(byIndex)
 
+//go:embed tx_by_any_index.sql
+var byAnyIndex string
+
+// ByAnyIndex is ByIndex for an index that needs a bitmap.
+var ByAnyIndex = pgsql.Statement(byAnyIndex)
+
 //go:embed standby_names.sql
 var standbyNames string
 
