@@ -180,8 +180,8 @@ func taskDetails(s admin.TaskStory, paint func(color, string) string) [][]string
 			add("taken", "alone: it was running when its worker died")
 		}
 	case t.Status == queue.StatusRunning:
-		add("lease until", taskLeaseText(t))
-		add("running now", takeText(s))
+		add("lease until", taskLeaseText(s))
+		add(takeName(t), takeText(s))
 	}
 	if !t.CancelAt.IsZero() {
 		add("cancellation", "asked for at "+moment(t.CancelAt))
@@ -202,11 +202,19 @@ func taskDetails(s admin.TaskStory, paint func(color, string) string) [][]string
 }
 
 // taskLeaseText says whether the worker is trusted to live.
-func taskLeaseText(t admin.Task) string {
-	if t.Live {
-		return moment(t.LeaseUntil)
+func taskLeaseText(s admin.TaskStory) string {
+	if s.Task.Live {
+		return moment(s.Task.LeaseUntil)
 	}
-	return moment(t.LeaseUntil) + ", which is over: the next worker that looks takes it"
+	return moment(s.Task.LeaseUntil) + ", which is over: " + rescueText(s)
+}
+
+// takeName is the name of the line that says who has a running task.
+func takeName(t admin.Task) string {
+	if t.Live {
+		return "running now"
+	}
+	return "was running"
 }
 
 // takeText says who has a running task, and what of it.
