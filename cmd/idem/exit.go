@@ -57,7 +57,7 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 		code, text = exitFailed, "interrupted"
 	}
 	text = oneLine(text)
-	for _, mark := range []string{"idem: ", "admin: ", "queue: "} {
+	for _, mark := range []string{"idem: ", "admin: ", "queue: ", "embedded: "} {
 		text = strings.TrimPrefix(text, mark)
 	}
 	fmt.Fprintf(stderr, "idem: %s\n", withoutCredentials(text))

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/admin"
+	"github.com/idem-go/idem/queue"
 	"github.com/spf13/cobra"
 )
 
@@ -40,7 +42,7 @@ func newPauseCommand(e env, change func(context.Context, *idem.DB, string, admin
 		if !cmd.Flag("actor").Changed {
 			by.Actor = whoRuns()
 		}
-		if err := checkBy(cmd, by); err != nil {
+		if err := cmp.Or(checkWord("QUEUE", args[0], queue.MaxName), checkBy(cmd, by)); err != nil {
 			return err
 		}
 		return e.withDB(cmd, func(ctx context.Context, db *idem.DB) error {

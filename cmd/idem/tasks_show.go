@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ handler may see: it is shown with --payload. A number is an id first.`,
   idem tasks show receipt:17 --queue mail --payload --json`,
 		Args: arguments(1, "one ID or KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := admin.ValidTaskKey(args[0]); err != nil {
+			if err := cmp.Or(checkTaskName(args[0]), checkFlags(cmd, queue.MaxName, "queue")); err != nil {
 				return err
 			}
 			return e.withDB(cmd, func(ctx context.Context, db *idem.DB) error {
