@@ -261,6 +261,32 @@ func TestTasksPauseAndResume(t *testing.T) {
 	}
 }
 
+// A queue may be paused ahead of its first task, or its name may be a slip: whoever wrote it
+// is told what there is.
+func TestTasksPause_tellsOfAQueueWithoutTasks(t *testing.T) {
+	url := withTasks(t)
+	const others = "no task of this queue is there, but of default, money, paused"
+	wantResult(t, command(t, on(url), byHand("resume", "mony")...), exitRefused, "idem: refused: the queue mony is not paused; "+others)
+	wantOutput(t, command(t, on(url), byHand("pause", "mony")...), exitDone,
+		"paused the queue mony: nothing is taken from it until idem tasks resume; what is running goes on\n", "idem: look at the name mony: "+others)
+	wantResult(t, command(t, on(url), byHand("pause", "mony")...), exitRefused, "idem: refused: the queue mony is paused already; "+others)
+	wantOutput(t, command(t, on(url), byHand("resume", "mony")...), exitDone, "resumed the queue mony\n", "idem: look at the name mony: "+others)
+	for name, want := range map[string]bool{"mony": false, "money": true} {
+		got := command(t, on(url), byHand("pause", name, "--json")...)
+		var line pauseJSON
+		if err := json.Unmarshal([]byte(got.stdout), &line); err != nil || line.Action != "queue_pause" || line.Scope != name ||
+			line.HasTasks != want || strings.Join(line.Queues, " ") != "default money paused" {
+			t.Errorf("%s: got %s (%v)", name, got.stdout, err)
+		}
+	}
+	empty := pgtest.NewURL(t)
+	got := command(t, on(empty), byHand("pause", "mail", "--json")...)
+	wantResult(t, got, exitDone, "idem: look at the name mail: no queue has a task")
+	if !strings.Contains(got.stdout, "\"queue_has_tasks\": false,\n  \"queues_with_tasks\": []\n") {
+		t.Errorf("got %s, want a list without names", got.stdout)
+	}
+}
+
 func TestKeysRelease_notWithATask(t *testing.T) {
 	url := withTasks(t)
 	line := []string{"keys", "release", "refused", "--scope", "alice", "--reason", "r", "--yes"}
