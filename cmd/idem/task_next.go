@@ -42,6 +42,23 @@ func rescueText(s admin.TaskStory) string {
 	return who + "makes it pending again, for one that handles " + printable(s.Task.Kind)
 }
 
+// waitsFor names what has to happen before a pending task is taken.
+func waitsFor(t admin.Task) string {
+	text := workerOf(t)
+	if !t.Due {
+		text = "its time, and " + text
+	}
+	if t.Paused {
+		text = "idem tasks resume " + printable(t.Queue) + " --reason TEXT, then " + text
+	}
+	return text
+}
+
+// workerOf names who takes a task: nothing in the database says whether there is one.
+func workerOf(t admin.Task) string {
+	return "a worker of its queue that handles " + printable(t.Kind)
+}
+
 // pausedText says what a task waits for whose queue is paused.
 func pausedText(t admin.Task) string {
 	return "its queue is paused, so nothing takes it before idem tasks resume " + printable(t.Queue) + " --reason TEXT"

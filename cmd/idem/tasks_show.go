@@ -177,6 +177,7 @@ func taskDetails(s admin.TaskStory, paint func(color, string) string) [][]string
 	switch {
 	case t.Status == queue.StatusPending:
 		add("due", moment(t.RunAt))
+		add("waits for", waitsFor(t))
 		if t.Alone {
 			add("taken", "alone: it was running when its worker died")
 		}

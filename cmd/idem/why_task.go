@@ -80,7 +80,7 @@ func taskHead(s admin.TaskStory) string {
 
 // waitText says what a pending task waits for.
 func waitText(t admin.Task) string {
-	text := " for a worker of its queue that handles " + printable(t.Kind)
+	text := " for " + workerOf(t)
 	if !t.Due {
 		text = " until " + moment(t.RunAt)
 	}
