@@ -11,6 +11,7 @@ import (
 
 	"github.com/idem-go/idem/internal/downstream"
 	"github.com/idem-go/idem/internal/execution"
+	"github.com/idem-go/idem/internal/jsontext"
 )
 
 const (
@@ -88,7 +89,7 @@ func Call[R any](ctx context.Context, e Effect, fn func(ctx context.Context, dow
 	return result, err
 }
 
-var errFellOut = errors.New("the call has panicked, or left by runtime.Goexit")
+var errFellOut = fmt.Errorf("%w, or left by runtime.Goexit, in a call", ErrPanicked)
 
 var errGoing = fmt.Errorf("%w: the call has not ended", ErrOutcomeUnknown)
 
@@ -156,7 +157,7 @@ func (c *calling) call(ctx context.Context, fn callFunc) ([]byte, error) {
 		result, again, err := c.once(ctx, key, fn)
 		switch {
 		case !again && last != nil && c.undecided(err):
-			return nil, c.unknown(ctx, errors.Join(last, err))
+			return nil, c.left(ctx, errors.Join(last, err))
 		case !again:
 			return result, err
 		case err == nil: // something has changed meanwhile
@@ -164,7 +165,7 @@ func (c *calling) call(ctx context.Context, fn callFunc) ([]byte, error) {
 		}
 		last = err
 		if !pause(ctx, try) {
-			return nil, c.unknown(ctx, err)
+			return nil, c.left(ctx, err)
 		}
 		try++
 	}
@@ -255,7 +256,7 @@ func (u *unencodable) Unwrap() error { return u.error }
 // reads reports why a result is not an R.
 func reads[R any](result []byte) error {
 	var r R
-	return json.Unmarshal(result, &r)
+	return jsontext.Discreet(json.Unmarshal(result, &r))
 }
 
 // pause waits before the next call, and reports false if there is no time for one.
@@ -279,6 +280,17 @@ func (c *calling) unknown(ctx context.Context, cause error) error {
 	tellEffect(ctx, c.event(EffectUnknown, err))
 	return err
 }
+
+// left is unknown of a call that stays as it is: where the other side honours keys, nobody
+// has to look at it yet.
+func (c *calling) left(ctx context.Context, cause error) error {
+	if c.effect.Provider.keyed {
+		cause = fmt.Errorf("%w; %w", cause, errCallsAgain)
+	}
+	return c.unknown(ctx, cause)
+}
+
+var errCallsAgain = errors.New("the next retry or attempt calls again, with the same key")
 
 func (c *calling) event(r EffectResult, err error) Event {
 	c.told = r

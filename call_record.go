@@ -25,7 +25,7 @@ const (
 func (c *calling) record(ctx context.Context, result []byte) error {
 	switch written, err := c.write(ctx, effects.Record, result, applied); {
 	case err != nil: // it is known here, and nowhere else
-		return c.unknown(ctx, fmt.Errorf("the result could not be recorded: %w", err))
+		return c.left(ctx, fmt.Errorf("the result could not be recorded: %w", err))
 	case !written:
 		return c.fenced(ctx)
 	}
@@ -37,7 +37,7 @@ func (c *calling) record(ctx context.Context, result []byte) error {
 func (c *calling) retract(ctx context.Context, proof error) error {
 	switch written, err := c.write(ctx, effects.Retract, lastError(proof), absent); {
 	case err != nil:
-		return c.unknown(ctx, fmt.Errorf("%w; that could not be recorded: %w", proof, err))
+		return c.left(ctx, fmt.Errorf("%w; that could not be recorded: %w", proof, err))
 	case !written:
 		return errors.Join(c.fenced(ctx), proof)
 	}

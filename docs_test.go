@@ -367,6 +367,29 @@ func TestDocs_linksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestDocs_settlementsSayOfWhichCall keeps a command that somebody copies from believing
+// evidence that is older than the last call.
+func TestDocs_settlementsSayOfWhichCall(t *testing.T) {
+	found := 0
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/runbooks/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			for _, command := range regexp.MustCompile(`idem effects settle .* --yes`).FindAllString(readPage(t, page), -1) {
+				found++
+				if !regexp.MustCompile(` --calls \d`).MatchString(command) {
+					t.Errorf("%s: add --calls to %s", page, command)
+				}
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("only %d settlements were found", found)
+	}
+}
+
 // headings are the fragments under which a page's headings are reached.
 func headings(page string) []string {
 	var all []string

@@ -189,7 +189,7 @@ func recordable[R any](result R) ([]byte, error) {
 	}
 	var again R
 	if err := json.Unmarshal(b, &again); err != nil {
-		return nil, fmt.Errorf("%w: the result can be encoded and not be read again as a %T: %w; return a type that encoding/json can do both with", ErrEffectInvalid, result, err)
+		return nil, fmt.Errorf("%w: the result can be encoded and not be read again as a %T: %w; return a type that encoding/json can do both with", ErrEffectInvalid, result, jsontext.Discreet(err))
 	}
 	return b, nil
 }
@@ -208,7 +208,7 @@ func encodable[R any]() error {
 // decoded is a recorded result as an R.
 func decoded[R any](e Effect, result []byte) (r R, err error) {
 	if err := json.Unmarshal(result, &r); err != nil {
-		return r, fmt.Errorf("%w: the recorded result of %s is no %T: %w; the effect has been applied, so read its result as the type that it had", ErrEffectInvalid, e.Key, r, err)
+		return r, fmt.Errorf("%w: the recorded result of %s is no %T: %w; the effect has been applied, so read its result as the type that it had", ErrEffectInvalid, e.Key, r, jsontext.Discreet(err))
 	}
 	return r, nil
 }

@@ -83,4 +83,8 @@ var (
 	// ErrFinal reports a Call after the final transaction has begun: its outcome could
 	// not be committed apart from it. Make every Call before the first use of Tx.
 	ErrFinal = errors.New("idem: the final transaction has begun; make every Call before the first statement in idem.Tx")
+
+	// ErrPanicked is in the Err of events, and never returned: a handler has panicked or
+	// left by runtime.Goexit, or what the program does around it has.
+	ErrPanicked = errors.New("idem: the program has panicked")
 )

@@ -54,20 +54,22 @@ const (
 	// met a serialization failure or a deadlock. Nothing has been committed.
 	EventRerun EventKind = "rerun"
 	// EventPanic is raised when a handler, or a function given to AfterCommit,
-	// panics. Err holds the value and the stack.
+	// panics, or what the program does around a handler. Err wraps ErrPanicked, and holds
+	// the value and the stack of a handler's.
 	EventPanic EventKind = "panic"
 	// EventSweep is raised for every table of a sweep that removed or stripped rows, or
 	// failed there.
 	EventSweep EventKind = "sweep"
-	// EventEffect is raised for every Apply and Call that ends without an error of the
-	// program's: Result says what became of the effect. In an Apply it is Attempted.
+	// EventEffect is raised for every Apply and Call in a handler, of a request or a task,
+	// that ends without an error of the program's: Result says what became of the effect. In
+	// an Apply it is Attempted. An Apply elsewhere has nobody to tell.
 	EventEffect EventKind = "effect"
 	// EventTask is raised once for every attempt at a task, after its end: TaskResult says
 	// how it ended, and what it says of a commit has been seen.
 	EventTask EventKind = "task"
 	// EventWorker is raised when something of a worker's own has failed, which it will try
 	// again: the database is away, for example; or, once at its start, when the pool is too
-	// small for it.
+	// small for it, or queue.Config.Queues has queues that it has no handler for.
 	EventWorker EventKind = "worker"
 )
 
@@ -126,6 +128,7 @@ type Event struct {
 	TaskID     int64
 	TaskResult TaskResult
 	Attempt    int
+	Takes      int // how often the task has been taken, this time too; 0 if that is not known
 	Delay      time.Duration
 	// Attempted says that the event was raised inside a transaction, whose commit it
 	// has not seen.

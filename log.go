@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -15,12 +16,13 @@ type LogOptions struct {
 }
 
 // LogEvents returns a function for Config.Observe that writes every event to
-// logger, one line for each: what an operator should look at at Error (unknown outcomes,
-// panics, dead letters) or Warn (not available, withheld, lost leases, what failed and is
-// tried again), every other end of a request, a task, an effect or a sweep at Info, and at
-// Debug what is no news: that a request has arrived, that a route or a kind is there, and
-// that a task is done at its first attempt, of which a worker may have tens of thousands a
-// second. Keys are logged, scopes are not. Safe for concurrent use if logger's handler is.
+// logger, one line for each: at Error what somebody has to look at (unknown outcomes,
+// panics, dead letters), at Warn what has failed and is tried again or answered for (not
+// available, withheld, lost leases, every 5xx), at Info every other end of a request, a
+// task, an effect or a sweep, and at Debug what is no news: that a request has arrived,
+// that a route or a kind is there, and that a task is done at its first attempt, of which
+// a worker may have tens of thousands a second. Keys are logged, scopes are not. Safe for
+// concurrent use if logger's handler is.
 func LogEvents(logger *slog.Logger) func(context.Context, Event) {
 	return LogEventsWith(logger, LogOptions{})
 }
@@ -48,16 +50,29 @@ func LogEventsWith(logger *slog.Logger, o LogOptions) func(context.Context, Even
 // level is who has to look at an event: see LogEvents.
 func (e Event) level() slog.Level {
 	switch {
-	case e.Kind == EventStart, e.Kind == EventRoute, e.Kind == EventHandler, e.TaskResult == TaskDone && e.Attempt == 1:
+	case e.Kind == EventStart, e.Kind == EventRoute, e.Kind == EventHandler, e.TaskResult == TaskDone && e.Takes == 1:
 		return slog.LevelDebug
-	case e.Kind == EventPanic, e.Outcome == OutcomeUnknown, e.Result == EffectUnknown, e.TaskResult == TaskFailed:
+	case e.Kind == EventPanic, e.Outcome == OutcomeUnknown, e.TaskResult == TaskFailed,
+		e.Result == EffectUnknown && !errors.Is(e.Err, errCallsAgain):
 		return slog.LevelError
-	case e.Outcome == OutcomeUnavailable, e.Outcome == OutcomeWithheld,
-		e.Outcome == OutcomeLeaseLost, e.Result == EffectFenced, e.TaskResult == TaskLeaseLost,
-		e.Kind != EventRequest && e.Err != nil && e.TaskResult != TaskCancelled, e.Status == 500:
+	case e.fails():
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo
+	}
+}
+
+// fails reports whether something has failed that is tried again, or was answered for.
+func (e Event) fails() bool {
+	switch e.Kind {
+	case EventRequest: // one that has panicked has no status
+		return e.Status >= 500 || e.Status == 0 || e.Outcome == OutcomeUnavailable || e.Outcome == OutcomeWithheld || e.Outcome == OutcomeLeaseLost
+	case EventTask: // one that its handler puts off has not failed, nor one that a worker gives back at its end
+		return e.TaskResult == TaskRetried || e.TaskResult == TaskLeaseLost || e.TaskResult == TaskSnoozed && errors.Is(e.Err, ErrUnavailable)
+	case EventEffect:
+		return e.Result == EffectFenced || e.Result == EffectUnknown
+	default:
+		return e.Err != nil
 	}
 }
 
@@ -77,10 +92,13 @@ func (e Event) attrs(attrs []slog.Attr) []slog.Attr {
 	text("first_request", e.FirstRequest)
 	text("outcome", string(e.Outcome))
 	text("queue", e.Queue)
-	text("task", e.TaskKind)
+	text("kind", e.TaskKind)
 	text("task_result", string(e.TaskResult))
 	if e.TaskID != 0 {
 		attrs = append(attrs, slog.Int64("task_id", e.TaskID), slog.Int("attempt", e.Attempt))
+	}
+	if e.Takes > 1 {
+		attrs = append(attrs, slog.Int("takes", e.Takes))
 	}
 	text("effect", e.Effect)
 	text("result", string(e.Result))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 
@@ -14,6 +15,9 @@ func TestLogEvents_levelSaysWhoHasToLook(t *testing.T) {
 	cause := errors.New("the cause")
 	request := func(outcome idem.Outcome, status int, err error) idem.Event {
 		return idem.Event{Kind: idem.EventRequest, Outcome: outcome, Status: status, Err: err}
+	}
+	task := func(result idem.TaskResult, attempt, takes int, err error) idem.Event {
+		return idem.Event{Kind: idem.EventTask, TaskResult: result, TaskID: 1, Attempt: attempt, Takes: takes, Err: err}
 	}
 	for name, c := range map[string]struct {
 		event idem.Event
@@ -27,6 +31,10 @@ func TestLogEvents_levelSaysWhoHasToLook(t *testing.T) {
 		"another request":         {request(idem.OutcomeMismatch, 409, nil), "INFO"},
 		"a body that was cut off": {request(idem.OutcomeReleased, 400, cause), "INFO"},
 		"nobody":                  {request(idem.OutcomeUnauthenticated, 401, cause), "INFO"},
+		"a bank that is away":     {request(idem.OutcomeReleased, 503, nil), "WARN"},
+		"a handler's panic":       {request(idem.OutcomeReleased, 0, idem.ErrPanicked), "WARN"},
+		"a remembered failure":    {request(idem.OutcomeRefused, 502, nil), "WARN"},
+		"proof of nothing":        {idem.Event{Kind: idem.EventEffect, Result: idem.EffectAbsent, Err: cause}, "INFO"},
 		"not applied":             {request(idem.OutcomeReleased, 500, cause), "WARN"},
 		"unavailable":             {request(idem.OutcomeUnavailable, 503, cause), "WARN"},
 		"withheld":                {request(idem.OutcomeWithheld, 409, nil), "WARN"},
@@ -36,9 +44,12 @@ func TestLogEvents_levelSaysWhoHasToLook(t *testing.T) {
 		"a lost lease":            {request(idem.OutcomeLeaseLost, 425, nil), "WARN"},
 		"a dead letter":           {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskFailed, Err: cause}, "ERROR"},
 		"an attempt that failed":  {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskRetried, Err: cause}, "WARN"},
-		"done, at once":           {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskDone, Attempt: 1}, "DEBUG"},
-		"done, after a failure":   {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskDone, Attempt: 2}, "INFO"},
-		"a task that waits":       {idem.Event{Kind: idem.EventTask, TaskResult: idem.TaskSnoozed, Attempt: 1}, "INFO"},
+		"done, at once":           {task(idem.TaskDone, 1, 1, nil), "DEBUG"},
+		"done, after a failure":   {task(idem.TaskDone, 2, 2, nil), "INFO"},
+		"done, after a pause":     {task(idem.TaskDone, 1, 2, nil), "INFO"},
+		"a task that waits":       {task(idem.TaskSnoozed, 1, 1, nil), "INFO"},
+		"given back at the end":   {task(idem.TaskSnoozed, 1, 1, cause), "INFO"},
+		"given back, starved":     {task(idem.TaskSnoozed, 1, 1, fmt.Errorf("%w: no connection", idem.ErrUnavailable)), "WARN"},
 		"an effect":               {idem.Event{Kind: idem.EventEffect, Result: idem.EffectSkipped}, "INFO"},
 		"an unknown effect":       {idem.Event{Kind: idem.EventEffect, Result: idem.EffectUnknown, Err: cause}, "ERROR"},
 		"a fenced write":          {idem.Event{Kind: idem.EventEffect, Result: idem.EffectFenced}, "WARN"},

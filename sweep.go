@@ -35,40 +35,47 @@ type Swept struct {
 // batches of 1,000 rows at a bounded rate, and returns what it did, also beside
 // an error. It never touches a key that is unknown or whose time is not over, nor a
 // task that is not finished or has an effect that is not settled, and any number of
-// processes may sweep at once. An error wraps ErrUnavailable.
+// processes may sweep at once. A table that cannot be swept keeps none of the others
+// from it: the error joins those of all, each of which names its table and wraps
+// ErrUnavailable, unless asking again would not change it. Only the end of ctx ends
+// the sweep at once.
 func Sweep(ctx context.Context, db *DB) (Swept, error) {
 	var swept Swept
+	var failed []error
 	for _, of := range []struct {
-		table           string
-		strip, remove   string // the statements; strip may be empty
-		ordered         bool   // they read an index in its order
+		sweeping
 		stripped, total *int64
 	}{
-		{tableKeys, keys.Entomb, keys.Sweep, false, &swept.Stripped, &swept.Deleted},
-		{tableTasks, "", tasks.Sweep, true, nil, &swept.Tasks},
-		{tableTakes, "", tasks.SweepTakes, true, nil, &swept.Takes},
+		{sweeping{tableKeys, keys.Entomb, keys.Sweep, false}, &swept.Stripped, &swept.Deleted},
+		{sweeping{tableTasks, "", tasks.Sweep, true}, nil, &swept.Tasks},
+		{sweeping{tableTakes, "", tasks.SweepTakes, true}, nil, &swept.Takes},
 	} {
-		e := Event{Kind: EventSweep, Table: of.table}
-		if of.strip != "" {
-			e.Stripped, _, e.Err = db.sweepAll(ctx, of.strip, of.ordered)
+		e := db.sweepTable(ctx, of.sweeping)
+		if *of.total = e.Rows; of.stripped != nil {
 			*of.stripped = e.Stripped
-		}
-		if e.Err == nil {
-			e.Rows, e.Lag, e.Err = db.sweepAll(ctx, of.remove, of.ordered)
-			*of.total = e.Rows
 		}
 		if e.Rows > 0 || e.Stripped > 0 || e.Err != nil {
 			db.Observe(ctx, e)
 		}
 		if e.Err != nil {
-			return swept, e.Err
+			failed = append(failed, e.Err)
+		}
+		if e.Err != nil && ctx.Err() != nil {
+			break
 		}
 	}
-	return swept, nil
+	return swept, errors.Join(failed...)
+}
+
+// sweeping is how a table is swept.
+type sweeping struct {
+	table         string
+	strip, remove string // the statements; strip may be empty
+	ordered       bool   // they read an index in its order
 }
 
 // RunSweeper sweeps once every SweepInterval until ctx ends, and returns ctx's
-// error. A sweep that fails is told as an event and tried again at the next
+// error. What cannot be swept is told by an event and tried again at the next
 // interval. It owns no other goroutine.
 func RunSweeper(ctx context.Context, db *DB) error {
 	ticker := time.NewTicker(SweepInterval)
@@ -83,11 +90,27 @@ func RunSweeper(ctx context.Context, db *DB) error {
 	}
 }
 
+// sweepTable strips and removes. What cannot be stripped does not keep the rest from
+// being removed: it may be that there is too much of the rest to look through in time.
+func (db *DB) sweepTable(ctx context.Context, of sweeping) Event {
+	e := Event{Kind: EventSweep, Table: of.table}
+	if of.strip != "" {
+		e.Stripped, _, e.Err = db.sweepAll(ctx, "strip "+of.table, of.strip, of.ordered)
+	}
+	if e.Err != nil && ctx.Err() != nil {
+		return e
+	}
+	var err error
+	e.Rows, e.Lag, err = db.sweepAll(ctx, "sweep "+of.table, of.remove, of.ordered)
+	e.Err = errors.Join(e.Err, err)
+	return e
+}
+
 // sweepAll runs statement until a batch is not full. Lag is by how much the time of the
 // oldest of its rows was over, where the statement tells.
-func (db *DB) sweepAll(ctx context.Context, statement string, ordered bool) (total int64, lag time.Duration, err error) {
+func (db *DB) sweepAll(ctx context.Context, doing, statement string, ordered bool) (total int64, lag time.Duration, err error) {
 	for {
-		n, late, err := db.sweepOnce(ctx, statement, ordered)
+		n, late, err := db.sweepOnce(ctx, doing, statement, ordered)
 		total, lag = total+n, max(lag, late)
 		if err != nil || n < sweepBatch {
 			return total, lag, err
@@ -100,7 +123,7 @@ func (db *DB) sweepAll(ctx context.Context, statement string, ordered bool) (tot
 	}
 }
 
-func (db *DB) sweepOnce(ctx context.Context, statement string, ordered bool) (n int64, lag time.Duration, err error) {
+func (db *DB) sweepOnce(ctx context.Context, doing, statement string, ordered bool) (n int64, lag time.Duration, err error) {
 	err = pgx.BeginTxFunc(ctx, db.pool, readCommitted, func(tx pgx.Tx) error {
 		limit := milliseconds(sweepLimit)
 		if err := setLimits(ctx, tx, limit, limit); err != nil {
@@ -127,7 +150,7 @@ func (db *DB) sweepOnce(ctx context.Context, statement string, ordered bool) (n 
 		if cause := context.Cause(ctx); errors.Is(err, cause) {
 			return 0, 0, cause
 		}
-		return 0, 0, unavailable("sweep", err)
+		return 0, 0, unavailable(doing, err)
 	}
 	return n, lag, nil
 }

@@ -93,6 +93,7 @@ func TestSettleEffect_wrongSettlementsAreRefused(t *testing.T) {
 		"no JSON":           {change(func(s *admin.Settlement) { s.Result = json.RawMessage("{id:1}") }), admin.ErrSettlement},
 		"a large result":    {change(func(s *admin.Settlement) { s.Result = json.RawMessage(`"` + strings.Repeat("r", idem.MaxResult) + `"`) }), admin.ErrSettlement},
 		"absent, corrected": {change(func(s *admin.Settlement) { s.As, s.Result, s.Correct = admin.StatusAbsent, nil, true }), admin.ErrSettlement},
+		"negative calls":    {change(func(s *admin.Settlement) { s.Calls = -1 }), admin.ErrSettlement},
 		"absent, a result":  {change(func(s *admin.Settlement) { s.As = admin.StatusAbsent }), admin.ErrSettlement},
 	} {
 		if _, err := admin.SettleEffect(t.Context(), db, tt.s); !errors.Is(err, tt.want) {

@@ -2,6 +2,7 @@ package idemhttp
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/idem-go/idem"
@@ -32,8 +33,7 @@ func (x *exchange) answer(e ending) {
 		status = e.own.status
 		e.own.write(x.w)
 	default:
-		status = e.answer.Status
-		x.replay(e)
+		status = x.replay(e)
 	}
 	x.done(e, status)
 }
@@ -77,8 +77,9 @@ func (x *exchange) tell(e ending) int {
 	return p.Status
 }
 
-// replay writes an answer that this request did not make itself.
-func (x *exchange) replay(e ending) {
+// replay writes an answer that this request did not make itself, and returns its status,
+// which is Fetch's own if it writes one.
+func (x *exchange) replay(e ending) int {
 	a := e.answer
 	h := x.w.Header()
 	writeFields(h, a.Header)
@@ -89,7 +90,7 @@ func (x *exchange) replay(e ending) {
 		w := &fetchWriter{ResponseWriter: x.w, status: a.Status}
 		x.route.Fetch(w, x.request(x.r.Context()), a.Reference)
 		w.finish()
-		return
+		return w.status
 	}
 	if _, set := h["Content-Type"]; !set && len(a.Body) > 0 {
 		h["Content-Type"] = nil // the first answer had none either
@@ -98,9 +99,10 @@ func (x *exchange) replay(e ending) {
 	if len(a.Body) > 0 {
 		_, _ = x.w.Write(a.Body) // the client may be gone; its retry gets the same
 	}
+	return a.Status
 }
 
-// fetchWriter answers the stored status unless Fetch writes one.
+// fetchWriter answers the stored status unless Fetch writes one, and keeps which it was.
 type fetchWriter struct {
 	http.ResponseWriter
 	status int
@@ -108,7 +110,9 @@ type fetchWriter struct {
 }
 
 func (w *fetchWriter) WriteHeader(status int) {
-	w.wrote = w.wrote || status >= 200
+	if !w.wrote && status >= 200 { // the first that is final counts, as for net/http
+		w.wrote, w.status = true, status
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -129,17 +133,18 @@ func (w *fetchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // rethrow passes a handler's panic on to the program's own recoverer.
 func (x *exchange) rethrow(e ending) {
 	p := e.panicked
+	e.err = errors.Join(idem.ErrPanicked, e.err)
 	x.done(e, 0)
 	if p.exited {
 		panic(http.ErrAbortHandler) // the handler's goroutine ended without an answer
 	}
 	if p.value != http.ErrAbortHandler {
-		x.observe(idem.Event{Kind: idem.EventPanic, Err: p.err()})
+		x.observe(idem.Event{Kind: idem.EventPanic, Outcome: x.outcome, Err: p.err()})
 	}
 	panic(p.value)
 }
 
-var errFell = errors.New("idemhttp: what the program does around its handler has panicked: its scope function, a check of a replay or of a key, a Fetch, or the writer of the answer")
+var errFell = fmt.Errorf("%w around its handler: in its scope function, a check of a replay or of a key, a Fetch, or the writer of the answer", idem.ErrPanicked)
 
 // fell ends a request that a panic has ended elsewhere than in its handler: before the
 // key was claimed nothing is remembered of it, later its client knows nothing.

@@ -19,7 +19,7 @@ func (x *exchange) readKey() (found bool, e ending, refused bool) {
 	case len(values) == 0:
 		return false, failed(codeKeyMissing, nil), true
 	case len(values) > 1:
-		return false, ending{problem: codeKeyInvalid, unsafe: true,
+		return false, ending{problem: codeKeyInvalid, unsafe: true, err: fmt.Errorf("%w: %d of them in one request", idem.ErrKeyInvalid, len(values)),
 			detail: fmt.Sprintf("The request carries %d idempotency keys; send exactly one.", len(values))}, true
 	}
 	key, err := idem.ParseKey(values[0])

@@ -3,9 +3,11 @@ package idemhttp_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,6 +108,12 @@ func TestObserve_everyStartHasItsEnd(t *testing.T) {
 		kinds[e.Kind]++
 		if e.Kind == idem.EventRequest {
 			outcomes[e.Outcome]++
+			if panicked := errors.Is(e.Err, idem.ErrPanicked); panicked != (e.Status == 0) {
+				t.Errorf("%s was answered %d, and panicked: %v (%v)", e.Route, e.Status, panicked, e.Err)
+			}
+		}
+		if e.Kind == idem.EventPanic && (e.Outcome == "" || !errors.Is(e.Err, idem.ErrPanicked)) {
+			t.Errorf("a panic has the outcome %q, and %v", e.Outcome, e.Err)
 		}
 	}
 	if kinds[idem.EventRoute] != 6 || kinds[idem.EventStart] != 10 || kinds[idem.EventRequest] != 10 || kinds[idem.EventPanic] != 4 {
@@ -115,5 +123,38 @@ func TestObserve_everyStartHasItsEnd(t *testing.T) {
 		idem.OutcomeReleased: 3, idem.OutcomeUnknown: 2}
 	if !maps.Equal(outcomes, want) {
 		t.Errorf("the outcomes are %v, want %v", outcomes, want)
+	}
+}
+
+// A repeat whose answer is fetched anew is told with the status that it got.
+func TestObserve_aFetchedReplayHasTheStatusThatWasSent(t *testing.T) {
+	r := newRig(t)
+	status := 0 // that Fetch writes
+	r.handle("/orders", idemhttp.Route{Replay: idemhttp.ReplayResource, Fetch: func(w http.ResponseWriter, _ *http.Request, ref string) {
+		if status != 0 {
+			w.WriteHeader(status)
+		}
+	}}, func(w http.ResponseWriter, req *http.Request) {
+		idem.Reference(req.Context(), "order:1")
+		w.WriteHeader(http.StatusCreated)
+	})
+	r.serve()
+	for _, c := range []struct{ fetched, want int }{{0, 201}, {0, 201}, {200, 200}, {500, 500}} {
+		status = c.fetched
+		if got := r.send(post("/orders", "k", body)); got.status != c.want {
+			t.Errorf("answered %d, want %d", got.status, c.want)
+		}
+	}
+	r.server.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var told []int
+	for _, e := range r.events {
+		if e.Kind == idem.EventRequest {
+			told = append(told, e.Status)
+		}
+	}
+	if want := []int{201, 201, 200, 500}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }

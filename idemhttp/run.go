@@ -73,10 +73,10 @@ type panicked struct {
 	exited bool
 }
 
-func (p *panicked) err() error { return fmt.Errorf("panic: %v\n%s", p.value, p.stack) }
+func (p *panicked) err() error { return fmt.Errorf("%w: %v\n%s", idem.ErrPanicked, p.value, p.stack) }
 
 var (
-	errLimit  = errors.New("idemhttp: the handler exceeded Route.Limit")
+	errLimit  = fmt.Errorf("idemhttp: the handler exceeded Route.Limit: %w", context.DeadlineExceeded)
 	errReruns = errors.New("idemhttp: the handler met a serialization failure or a deadlock at every run")
 )
 

@@ -193,6 +193,17 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
 
+func (*panicked) Unwrap() error { return idem.ErrPanicked }
+
+// briefly is an error without the stack of a panic, which has an event of its own.
+func briefly(err error) error {
+	var p *panicked
+	if errors.As(err, &p) {
+		return fmt.Errorf("%w: %v", idem.ErrPanicked, p.value)
+	}
+	return err
+}
+
 // finish ends a run of the handler, and reports whether to run it again.
 func (a *attempt) finish(ctx context.Context, err error) (again bool) {
 	late := context.Cause(a.ctx)
@@ -250,14 +261,14 @@ func (a *attempt) close(result idem.TaskResult, why error) {
 	if result == idem.TaskDone {
 		a.current.runAfterCommit(ctx)
 	}
-	event := a.event(idem.EventTask, result, why)
+	event := a.event(idem.EventTask, result, briefly(why))
 	a.w.db.Observe(ctx, event)
 	a.ended(event)
 }
 
 func (a *attempt) event(kind idem.EventKind, result idem.TaskResult, err error) idem.Event {
 	t := a.task
-	e := idem.Event{Kind: kind, Queue: t.take.queue, TaskKind: t.kind, TaskID: t.id, TaskResult: result, Attempt: int(t.attempts) + 1,
+	e := idem.Event{Kind: kind, Queue: t.take.queue, TaskKind: t.kind, TaskID: t.id, TaskResult: result, Attempt: int(t.attempts) + 1, Takes: int(t.takes),
 		Delay: time.Duration(t.delay * float64(time.Second)), Origin: t.origin, Err: err}
 	if result != "" {
 		e.Elapsed = a.elapsed

@@ -35,11 +35,28 @@ func TestT14_aPanicIsAnErrorWithAStack(t *testing.T) {
 		}
 		return nil
 	})
-	f.run(w)
+	stop := f.run(w)
 	f.untilCount(3, 10*time.Second, "select count(*) from idem.tasks where finished_at is not null")
 	f.wantCount(1, "select count(*) from idem.tasks where status = 'failed' and attempts = 3 and last_error like 'panic: no luck%end_test.go%'")
 	f.wantCount(1, "select count(*) from idem.tasks where status = 'failed' and attempts = 3 and last_error like '%Goexit%'")
 	f.wantCount(1, "select count(*) from runs")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stacks := 0
+	for _, e := range f.events {
+		switch {
+		case e.Kind == idem.EventPanic && strings.Contains(e.Err.Error(), "end_test.go"):
+			stacks++
+		case e.Kind == idem.EventTask && e.Err != nil && strings.Contains(e.Err.Error(), "\n"):
+			t.Errorf("the end of an attempt holds the stack again: %v", e.Err)
+		}
+	}
+	if stacks != 3 {
+		t.Errorf("%d panics are told with their stack, want 3", stacks)
+	}
 }
 
 func TestT14_aHandlerThatNeverReturnsIsGivenUp(t *testing.T) {

@@ -54,7 +54,7 @@ func decode[T any](b []byte) (payload T, err error) {
 		return payload, errors.New("the payload is not UTF-8, as JSON has to be")
 	}
 	if err := json.Unmarshal(b, &payload); err != nil {
-		return payload, fmt.Errorf("the payload is no %T: %w", payload, err)
+		return payload, fmt.Errorf("the payload is no %T: %w", payload, jsontext.Discreet(err))
 	}
 	return payload, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/idem-go/idem/internal/sqlstate"
 	"github.com/idem-go/idem/internal/standby"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -81,7 +82,7 @@ func (t *transaction) send(ctx context.Context) (lost bool, err error) {
 		sql = tasks.Forget
 	}
 	b := &pgx.Batch{}
-	b.Queue(sql, task.take.queue, task.id, task.take.fence, t.mark)
+	b.Queue(sql, task.take.queue, task.id, pgtype.UUID{Bytes: task.take.fence, Valid: true}, t.mark)
 	b.Queue(sqltx.Commit)
 	standby.Warned(conn.PgConn()) // of what went before
 	results := conn.SendBatch(ctx, b)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +35,8 @@ type Config struct {
 	// its first statement to its end: the pool's MaxConns should be above the sum of all
 	// queues, or handlers wait. One that waits in vain is put off, at no cost of attempts.
 	Concurrency int
-	// Queues says it for some queues.
+	// Queues says it for some queues. One that the worker has no handler for is told as
+	// an event when it starts: its name may be misspelt.
 	Queues map[string]int
 	// Poll is how often an idle worker looks for tasks. 0 means DefaultPoll.
 	Poll time.Duration
@@ -106,7 +109,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.introduce(ctx)
-	w.warn(ctx)
+	w.warnOfPool(ctx)
+	w.warnOfQueues(ctx)
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var background, lanes sync.WaitGroup
@@ -163,9 +167,9 @@ func (w *Worker) introduce(ctx context.Context) {
 	}
 }
 
-// warn tells once if handlers will wait for connections of the pool. Those on a lease have
+// warnOfPool tells once if handlers will wait for connections of the pool. Those on a lease have
 // one at their end only, and are not counted.
-func (w *Worker) warn(ctx context.Context) {
+func (w *Worker) warnOfPool(ctx context.Context) {
 	holding := make(map[string]int)
 	for _, h := range w.handlers {
 		if !h.leased {
@@ -183,7 +187,27 @@ func (w *Worker) warn(ctx context.Context) {
 	}
 }
 
-var errCrowded = errors.New("the pool is too small for the worker")
+// warnOfQueues tells once if Config.Queues has queues that the worker has no handler for.
+// It is no fault: several programs may share one Config.
+func (w *Worker) warnOfQueues(ctx context.Context) {
+	var idle []string
+	for q := range w.config.Queues {
+		if w.lanes[q] == nil {
+			idle = append(idle, q)
+		}
+	}
+	if len(idle) == 0 {
+		return
+	}
+	slices.Sort(idle)
+	w.db.Observe(ctx, idem.Event{Kind: idem.EventWorker, Err: fmt.Errorf("%w: %q, which changes nothing here; it has handlers for %q: correct the name, or leave it where it is meant for another worker",
+		errIdleQueues, idle, slices.Sorted(maps.Keys(w.lanes)))})
+}
+
+var (
+	errCrowded    = errors.New("the pool is too small for the worker")
+	errIdleQueues = errors.New("Config.Queues has queues that the worker has no handler for")
+)
 
 func (c Config) valid() (faults []error) {
 	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {

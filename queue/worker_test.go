@@ -47,6 +47,38 @@ func TestWorker_whatIsWrongWithIt(t *testing.T) {
 	f.wantCount(1, "select count(*) from idem.tasks where status = 'pending' and takes = 0")
 }
 
+// A queue of Config.Queues that is not there may be misspelt, or another program's.
+func TestWorker_tellsOfQueuesThatItHasNoHandlerFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		queues map[string]int
+		says   string // nothing: it is silent
+	}{
+		"one that is handled": {map[string]int{"mail": 2}, ""},
+		"one is misspelt":     {map[string]int{"mial": 2}, `["mial"], which changes nothing here; it has handlers for ["default" "mail"]`},
+		"several":             {map[string]int{"mail": 2, "z": 1, "a": 1}, `["a" "z"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFloor(t)
+			w := queue.NewWorker(f.db, queue.Config{Queues: c.queues, Poll: 50 * time.Millisecond, Concurrency: 1})
+			kind := queue.Define[job]("job", queue.Options{})
+			kind.Handle(w, runs)
+			queue.Define[job]("mail.send", queue.Options{Queue: "mail"}).Handle(w, runs)
+			f.enqueue(kind, job{N: 1})
+			stop := f.run(w)
+			f.untilCount(1, 10*time.Second, "select count(*) from idem.tasks where status = 'done'")
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n, want := f.troubled("Config.Queues"), min(len(c.says), 1); n != want {
+				t.Errorf("it is told %d times, want %d", n, want)
+			}
+			if c.says != "" && f.troubled(c.says) != 1 {
+				t.Errorf("it is not told that %s: %v", c.says, f.events)
+			}
+		})
+	}
+}
+
 func handledBothWays(kind *queue.Kind[job]) func(*queue.Worker) {
 	return func(w *queue.Worker) {
 		kind.Handle(w, func(context.Context, pgx.Tx, job) error { return nil })

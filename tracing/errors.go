@@ -14,6 +14,7 @@ var errorTypes = []struct {
 	is   error
 	name string
 }{
+	{idem.ErrPanicked, "panic"},
 	{idem.ErrLeaseLost, "lease_lost"},
 	{idem.ErrOutcomeUnknown, "outcome_unknown"},
 	{idem.ErrMismatch, "mismatch"},
@@ -30,11 +31,8 @@ var errorTypes = []struct {
 
 // errorType is the kind of the error that a step has ended with; empty if there is none.
 func errorType(e idem.Event) string {
-	switch {
-	case e.Err == nil:
+	if e.Err == nil {
 		return ""
-	case e.Kind == idem.EventPanic:
-		return "panic"
 	}
 	for _, known := range errorTypes {
 		if errors.Is(e.Err, known.is) {

@@ -245,6 +245,8 @@ func TestRequest_panicEndsEverySpan(t *testing.T) {
 			handler := r.one(spanHandler)
 			r.wantFailed(handler, true)
 			r.wantValues(handler, "error.type", "panic")
+			r.wantFailed(r.one(spanRequest), true)
+			r.wantValues(r.one(spanRequest), "error.type", "panic", "idem.outcome", "released")
 			if got := strings.Contains(handler.Status.Description, "the handler's secret"); got != errors {
 				t.Errorf("the status is %q", handler.Status.Description)
 			}

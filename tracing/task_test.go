@@ -158,7 +158,7 @@ func TestTask_errors(t *testing.T) {
 	for i, want := range []struct{ result, kind string }{{"retried", "other"}, {"retried", "panic"}, {"failed", "other"}} {
 		r.wantLink(attempts[i], batch)
 		r.wantFailed(attempts[i], true)
-		r.wantValues(attempts[i], "idem.task.attempt", fmt.Sprint(i+1), "idem.task.result", want.result)
+		r.wantValues(attempts[i], "idem.task.attempt", fmt.Sprint(i+1), "idem.task.result", want.result, "error.type", want.kind)
 		r.wantValues(r.spans(spanTaskHandler)[i], "error.type", want.kind)
 	}
 	r.wantSilent("secret")

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/idem-go/idem"
@@ -97,7 +98,7 @@ func failed(step idem.Step, e idem.Event) bool {
 	switch step {
 	case idem.StepRequest, idem.StepClaim, idem.StepWait, idem.StepCommit:
 		return e.Status >= 500 || e.Outcome == idem.OutcomeUnknown || e.Outcome == idem.OutcomeLeaseLost ||
-			e.Outcome == idem.OutcomeUnavailable || step == idem.StepCommit && e.Err != nil
+			e.Outcome == idem.OutcomeUnavailable || errors.Is(e.Err, idem.ErrPanicked) || step == idem.StepCommit && e.Err != nil
 	case idem.StepAttempt:
 		return e.TaskResult == idem.TaskFailed || e.TaskResult == idem.TaskRetried || e.TaskResult == idem.TaskLeaseLost
 	case idem.StepHandler:

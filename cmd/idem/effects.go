@@ -15,7 +15,7 @@ func newEffectsCommand(e env) *cobra.Command {
 		Short: "What must happen once, and what came of it: list, show, settle",
 		Example: `  idem effects list --status unknown
   idem effects show charge:payment:17
-  idem effects settle charge:payment:17 --scope shop --absent --reason 'no such charge by 03:40, ticket 4711' --yes`,
+  idem effects settle charge:payment:17 --scope shop --calls 1 --absent --reason 'no such charge by 03:40, ticket 4711' --yes`,
 	})
 	addDatabaseFlags(cmd.PersistentFlags())
 	cmd.AddCommand(newEffectsListCommand(e), newEffectsShowCommand(e), newEffectsSettleCommand(e))

@@ -19,6 +19,7 @@ import (
 // settleFlags are the flags of idem effects settle.
 type settleFlags struct {
 	scope, result, reason, actor string
+	calls                        int
 	applied, absent              bool
 	correct, yes                 bool
 }
@@ -31,13 +32,17 @@ func newEffectsSettleCommand(e env) *cobra.Command {
 		Long: `Decides what has become of an effect that is unknown, or that was left by a process
 which is gone. Ask the other side first, by the downstream key. --applied: it was
 done; every later call returns the result, which is what the program's call would
-have returned. --absent: it was not done, and the next retry calls. Refused (exit
-code 4) for an effect that is settled, whose request or task is alive, or whose last
-call may still be under way; only the result that a person has given is replaced, by --correct.
-Who settled it and why is written down in the audit.`,
-		Example: `  idem effects settle charge:payment:17 --scope shop --applied --result '{"id":"ch_51","status":"captured"}' --reason 'in their list, ticket 4711' --yes
-  idem effects settle charge:payment:17 --scope shop --applied --result @charge.json --reason 'ticket 4711' --actor carol --yes
-  idem effects settle charge:payment:17 --scope shop --absent --reason 'no such charge by 03:40, ticket 4711' --yes --json`,
+have returned. --absent: it was not done, and the next retry calls. --calls says how many
+calls the effect had when you asked, as idem effects show tells: the other side can have
+said nothing of a later one. Always give it.
+
+Refused (exit code 4) for an effect that is settled, whose request or task is alive, whose
+last call may still be under way, or that was called again since --calls; only the result
+that a person has given is replaced, by --correct. Who settled it and why is written down
+in the audit.`,
+		Example: `  idem effects settle charge:payment:17 --scope shop --calls 1 --applied --result '{"id":"ch_51","status":"captured"}' --reason 'in their list, ticket 4711' --yes
+  idem effects settle charge:payment:17 --scope shop --calls 1 --applied --result @charge.json --reason 'ticket 4711' --actor carol --yes
+  idem effects settle charge:payment:17 --scope shop --calls 1 --absent --reason 'no such charge by 03:40, ticket 4711' --yes --json`,
 		Args: arguments(1, "one KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flag("actor").Changed {
@@ -53,6 +58,7 @@ Who settled it and why is written down in the audit.`,
 		},
 	}
 	cmd.Flags().StringVar(&flags.scope, "scope", "", "whose effect (required)")
+	cmd.Flags().IntVar(&flags.calls, "calls", 0, "how many calls it had when you asked: `N`; refused if it was called since")
 	cmd.Flags().BoolVar(&flags.applied, "applied", false, "it was done; needs --result")
 	cmd.Flags().StringVar(&flags.result, "result", "", "what the call would have returned: `JSON`, @FILE, or @- for stdin")
 	cmd.Flags().BoolVar(&flags.absent, "absent", false, "it was not done, with proof")
@@ -65,7 +71,7 @@ Who settled it and why is written down in the audit.`,
 
 // settlement tells what the command line lacks before any database work.
 func (e env) settlement(cmd *cobra.Command, f settleFlags, key string) (admin.Settlement, error) {
-	s := admin.Settlement{Scope: f.scope, Key: key, As: admin.StatusAbsent, Correct: f.correct, Actor: f.actor, Reason: f.reason}
+	s := admin.Settlement{Scope: f.scope, Key: key, As: admin.StatusAbsent, Correct: f.correct, Calls: f.calls, Actor: f.actor, Reason: f.reason}
 	given := cmd.Flag("result").Changed
 	switch {
 	case f.scope == "":
@@ -78,6 +84,8 @@ func (e env) settlement(cmd *cobra.Command, f settleFlags, key string) (admin.Se
 		return s, usagef("effects settle --correct needs --applied: only a result can be corrected")
 	case f.absent && given:
 		return s, usagef("effects settle --absent takes no --result: what was not done has none")
+	case cmd.Flag("calls").Changed && f.calls < 1:
+		return s, usagef("--calls is %d, it may be 1 or more: how many calls does idem effects show tell?", f.calls)
 	}
 	err := cmp.Or(checkWord("KEY", key, idem.MaxEffectKey), checkScope(f.scope), checkBy(cmd, admin.By{Actor: f.actor, Reason: f.reason}))
 	switch {

@@ -97,6 +97,7 @@ func TestEffectsSettle_refusals(t *testing.T) {
 		{settle("charge:payment:3", "--absent"), exitRefused, `refused: the effect is in flight: the request of "left" of "erin" works on it; wait until it has ended`},
 		{settle("charge:payment:1", "--applied", "--result", "1"), exitRefused, underWay},
 		{settle("charge:payment:2", "--absent"), exitRefused, underWay},
+		{settle("charge:payment:2", "--absent", "--calls", "2"), exitRefused, "refused: the evidence is of another call: it has 1, not 2; look again"},
 		{settle("charge:payment:8", "--absent"), exitNotFound, "the scope shop has no effect charge:payment:8: it was never started"},
 	}
 	before := command(t, on(url), "effects", "list", "--json").stdout
@@ -105,6 +106,47 @@ func TestEffectsSettle_refusals(t *testing.T) {
 	}
 	if after := command(t, on(url), "effects", "list", "--json").stdout; after != before {
 		t.Errorf("a refused settlement changed something: got\n%s\nwant\n%s", after, before)
+	}
+}
+
+// printedSettlement is the command that idem why prints for a key, as whoever has asked
+// the other side in vain completes it.
+func printedSettlement(t *testing.T, url, key string) []string {
+	t.Helper()
+	story := command(t, on(url), "why", key).stdout
+	_, line, _ := strings.Cut(story, "then: idem ")
+	line, _, found := strings.Cut(line, " --applied --result JSON (or --absent) --reason TEXT --yes")
+	if !found {
+		t.Fatalf("no settlement is printed: %s", story)
+	}
+	return append(strings.Fields(line), "--absent", "--reason", "ticket 4711", "--yes")
+}
+
+// What idem why prints says of which call it speaks, so that whoever runs it later, when
+// the effect was called again, is refused.
+func TestWhy_thePrintedSettlementIsOfItsCall(t *testing.T) {
+	for name, tt := range map[string]struct{ url, key, effect string }{
+		"a request's": {withEffects(t), "doubtful", "charge:payment:2"},
+		"a task's":    {withTasks(t), "102", "refund:payment:17"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := printedSettlement(t, tt.url, tt.key)
+			execute(t, tt.url, "update idem.applied_effects set calls = calls + 1 where effect_key = '"+tt.effect+"'")
+			wantResult(t, command(t, on(tt.url), first...), exitRefused,
+				"idem: refused: the evidence is of another call: it has been called again: 2 calls; look again, and ask the other side again")
+			again := printedSettlement(t, tt.url, tt.key)
+			wantResult(t, command(t, on(tt.url), again...), exitDone, "")
+		})
+	}
+}
+
+func TestWhy_asksTheOtherSideAfterTheCall(t *testing.T) {
+	url := withEffects(t)
+	execute(t, url, "update idem.applied_effects set call_until = '2999-01-01 00:00:00+00' where effect_key = 'charge:payment:2'")
+	const want = "The last call may be under way until 2999-01-01T00:00:00Z: ask the other side after that, by the downstream key, then: " +
+		"idem effects settle charge:payment:2 --scope shop --calls 1 --applied"
+	if got := command(t, on(url), "why", "doubtful").stdout; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %q in it", got, want)
 	}
 }
 

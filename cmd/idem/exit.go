@@ -56,10 +56,11 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		code, text = exitFailed, "interrupted"
 	}
-	text = oneLine(text)
 	for _, mark := range []string{"idem: ", "admin: ", "queue: ", "embedded: "} {
 		text = strings.TrimPrefix(text, mark)
+		text = strings.ReplaceAll(text, "\n"+mark, "; ") // errors that are joined
 	}
+	text = oneLine(text)
 	fmt.Fprintf(stderr, "idem: %s\n", withoutCredentials(text))
 	return code
 }

@@ -63,6 +63,7 @@ func TestUsage_oneClearLineAndExitCode(t *testing.T) {
 		{"effects settle e --scope s --applied --absent --reason r --yes", "effects settle needs either --applied or --absent: was it done?"},
 		{"effects settle e --scope s --applied --reason r --yes", "effects settle --applied needs --result: what would the call have returned? null if nothing"},
 		{"effects settle e --scope s --absent --result 1 --reason r --yes", "effects settle --absent takes no --result: what was not done has none"},
+		{"effects settle e --scope s --absent --calls 0 --reason r --yes", "--calls is 0, it may be 1 or more: how many calls does idem effects show tell?"},
 		{"effects settle e --scope s --absent --yes", "effects settle needs --reason: it is written down for whoever asks later"},
 		{"effects settle e --scope s --absent --reason r --actor= --yes", "effects settle needs --actor: who does this?"},
 		{"effects settle e --scope s --absent --reason r", "effects settle decides for good; add --yes"},

@@ -109,6 +109,23 @@ func TestSweep_output(t *testing.T) {
 	}
 }
 
+// What cannot be swept is told by the exit code of the first of it, in one line; what was
+// done is printed all the same.
+func TestSweep_outputWhereTablesFail(t *testing.T) {
+	for name, args := range map[string][]string{"sweep_failed": {"sweep"}, "sweep_failed_json": {"sweep", "--json"}} {
+		url := withKeys(t)
+		execute(t, url, `create function refuse() returns trigger language plpgsql as
+			$$ begin raise exception 'refused' using errcode = 'out_of_memory'; end $$;
+			create trigger refuse before delete on idem.idempotency_keys for each row execute function refuse();
+			create trigger refuse before delete on idem.takes execute function refuse();
+			insert into idem.tasks (kind, payload, status, attempts, takes, fence, created_at, finished_at, expires_at)
+			select 'k', '', 'done', 1, 1, gen_random_uuid(), now() - interval '2 hours', now() - interval '1 hour', now() - interval '1 second'`)
+		got := command(t, on(url), args...)
+		wantResult(t, got, exitUnavailable, "idem: unavailable: sweep idempotency_keys: ERROR: refused (SQLSTATE 53200); unavailable: sweep takes: ERROR: refused (SQLSTATE 53200)")
+		golden(t, name, got.stdout)
+	}
+}
+
 func TestCheck_namesBrokenRows(t *testing.T) {
 	url := withKeys(t)
 	t.Cleanup(func() { execute(t, url, "delete from idem.idempotency_keys") })

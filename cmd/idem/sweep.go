@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,7 +16,8 @@ func newSweepCommand(e env) *cobra.Command {
 		Short: "Delete what has expired, once",
 		Long: `Deletes keys and finished tasks whose time is over, strips the answers of keys that
 are remembered longer, and forgets takes that nobody has ended, once. Safe beside
-running programs and other sweeps.`,
+running programs and other sweeps. Where one of these tables cannot be swept the
+others are: the counts say what was done, the exit code and stderr what was not.`,
 		Example: `  idem sweep
   idem sweep --json`,
 		Args: noArguments(),
@@ -34,9 +36,11 @@ func (e env) sweep(ctx context.Context, db *idem.DB, asJSON bool) error {
 		return err
 	}
 	swept, err := idem.Sweep(ctx, db)
-	if err != nil {
-		return err
-	}
+	unwritten := e.writeSwept(swept, asJSON) // also beside an error: that much is done
+	return cmp.Or(err, unwritten)
+}
+
+func (e env) writeSwept(swept idem.Swept, asJSON bool) error {
 	if asJSON {
 		return e.writeJSON(struct {
 			Deleted  int64 `json:"deleted"`

@@ -62,12 +62,19 @@ func unsettledText(e admin.Effect, tasks []admin.Task) string {
 	case e.Repeatable():
 		return "Not decided: " + effectName(e) + " was called, and its process is gone. The next retry calls again with the same downstream key, until " + moment(e.KeyedUntil) + "."
 	}
-	text := "Unknown: nobody knows whether " + effectName(e) + " was applied."
+	text := "Unknown: nobody knows whether " + effectName(e) + " was applied. Ask the other side by the downstream key, then: "
 	if e.Calling {
-		text += " The last call may be under way until " + moment(e.CallUntil) + "."
+		text = "Unknown: nobody knows whether " + effectName(e) + " was applied. The last call may be under way until " + moment(e.CallUntil) +
+			": ask the other side after that, by the downstream key, then: "
 	}
-	return text + " Ask the other side by the downstream key, then: idem effects settle " + printable(e.Key) + " --scope " + printable(e.Scope) +
-		" --applied --result JSON (or --absent) --reason TEXT --yes" + andRetry(e, tasks)
+	return text + settleText(e) + andRetry(e, tasks)
+}
+
+// settleText is the command that settles an effect by what the other side says of the
+// calls so far.
+func settleText(e admin.Effect) string {
+	return "idem effects settle " + printable(e.Key) + " --scope " + printable(e.Scope) + " --calls " + strconv.Itoa(e.Calls) +
+		" --applied --result JSON (or --absent) --reason TEXT --yes"
 }
 
 // andRetry is what is to be done behind that, if a task has called the effect that does

@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -136,35 +135,6 @@ func (s *session) fail(err error) {
 	case s.failure == nil, sqlstate.Rerunnable(err) && !sqlstate.Rerunnable(s.failure):
 		s.failure = err
 	}
-}
-
-// quoted matches what is not SQL in a text of SQL: strings, bodies of functions,
-// names, comments. A body with a tag may end too late, which hides more of the
-// text and no more than that.
-var quoted = regexp.MustCompile(`(?s)'[^']*'|"[^"]*"|\$\$.*?\$\$|\$\w+\$.*\$\w+\$|--[^\n]*|/\*.*?\*/`)
-
-// commits reports whether a text holds a statement that commits. It is asked
-// before every statement, so the usual text, one statement that begins with its
-// verb, is not searched.
-func commits(sql string) bool {
-	sql = strings.TrimSpace(sql)
-	if !strings.Contains(sql, ";") && !strings.HasPrefix(sql, "--") && !strings.HasPrefix(sql, "/*") {
-		return verbCommits(sql)
-	}
-	for statement := range strings.SplitSeq(quoted.ReplaceAllString(sql, " "), ";") {
-		if verbCommits(statement) {
-			return true
-		}
-	}
-	return false
-}
-
-// verbCommits reports whether a statement begins with a verb that commits.
-func verbCommits(statement string) bool {
-	statement = strings.TrimSpace(statement)
-	head := strings.ToLower(statement[:min(len(statement), len("prepare transaction ")+16)])
-	words := append(strings.Fields(head), "", "")
-	return words[0] == "commit" || words[0] == "end" || words[0] == "prepare" && words[1] == "transaction"
 }
 
 // chains reports whether a ROLLBACK began another transaction: by AND CHAIN, and

@@ -12,6 +12,7 @@ import (
 	"github.com/idem-go/idem/internal/standby"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // writes says what becomes of what the handler wrote. The row says so, too, since
@@ -76,7 +77,8 @@ func (c *Claim) queueAnswer(b *pgx.Batch, w writes, a idem.Answer, withhold bool
 // answer is the statement that remembers an answer, of the claim's own kind.
 func (c *Claim) answer(w writes, a idem.Answer, withhold bool) (sql string, args []any) {
 	in := c.intent
-	args = []any{in.Scope, in.Key, c.fence}
+	// Of a uuid.UUID pgx would make a text, and read that, for 4 µs.
+	args = []any{in.Scope, in.Key, pgtype.UUID{Bytes: c.fence, Valid: true}}
 	if c.lease == nil {
 		args = append(args, in.Fingerprint.Version, in.Fingerprint.Sum)
 	}

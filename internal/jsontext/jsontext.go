@@ -1,5 +1,5 @@
 // Package jsontext encodes what is to be kept as JSON, and refuses what JSON would
-// silently change.
+// silently change. What cannot be decoded it does not quote.
 package jsontext
 
 import (

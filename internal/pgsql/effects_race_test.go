@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/idem-go/idem/internal/pgsql/admin"
 	"github.com/idem-go/idem/internal/pgsql/effects"
 	"github.com/idem-go/idem/internal/pgsql/keys"
 	"github.com/idem-go/idem/internal/pgsql/tasks"
@@ -46,13 +47,18 @@ func (c claimed) scan(dest any, sql string) {
 // that commits then: what it finds is newer than its snapshot.
 func (c claimed) whileARenewalCommits(do func()) {
 	c.t.Helper()
+	c.whileItCommits(do, keys.Renew, []string{"s"}, []string{"k"}, []string{c.fence.String()}, []float64{60}, []float64{60})
+}
+
+// whileItCommits runs do so that its statement waits for another one, which commits then.
+func (c claimed) whileItCommits(do func(), sql string, args ...any) {
+	c.t.Helper()
 	tx, err := c.pool.Begin(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(c.t.Context()) }()
-	_, err = tx.Exec(c.t.Context(), keys.Renew, []string{"s"}, []string{"k"}, []string{c.fence.String()}, []float64{60}, []float64{60})
-	if err != nil {
+	if _, err = tx.Exec(c.t.Context(), sql, args...); err != nil {
 		c.t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -65,7 +71,7 @@ func (c claimed) whileARenewalCommits(do func()) {
 		c.scan(&waiting, "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
 		select {
 		case <-limit:
-			c.t.Fatal("the statement does not wait for the renewal")
+			c.t.Fatal("the statement does not wait for the other one")
 		default:
 		}
 	}
@@ -306,5 +312,32 @@ func TestTaskFence_holdsTheTaskToTheEndOfTheTransaction(t *testing.T) {
 	c.exec(takeOver)
 	if tag, err := c.pool.Exec(t.Context(), tasks.Fence, "q", 1, c.fence); err != nil || tag.RowsAffected() != 0 {
 		t.Errorf("the task is held by one who has lost it: %v %v", tag, err)
+	}
+}
+
+// A settlement that waits for the intention of the next call finds it: its evidence is of
+// the one before.
+func TestEffectSettle_isOfItsCall(t *testing.T) {
+	for name, settle := range map[string]func(c claimed, calls int){
+		"absent": func(c claimed, calls int) { c.exec(admin.EffectSettleAbsent, "shop", "e", "carol", "asked", calls) },
+		"applied": func(c claimed, calls int) {
+			c.exec(admin.EffectSettleApplied, "shop", "e", "carol", "asked", []byte("1"), calls)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClaimed(t)
+			c.exec(effects.Start, "shop", "e", nil, "dk", 0.0, 3600.0, "s", "k", c.fence, "request")
+			c.exec("update idem.idempotency_keys set lease_until = clock_timestamp()")
+			c.whileItCommits(func() { settle(c, 1) },
+				effects.Restart, "shop", "e", c.fence, "dk", 0.0, 3600.0, "s", "k", c.fence, 1, "request")
+			var status string
+			if c.scan(&status, "select status from idem.applied_effects where calls = 2"); status != "started" {
+				t.Errorf("the second call is %s by evidence of the first", status)
+			}
+			settle(c, 2)
+			if c.scan(&status, "select status from idem.applied_effects where calls = 2"); status != name {
+				t.Errorf("the second call is %s, want %s", status, name)
+			}
+		})
 	}
 }

@@ -14,6 +14,8 @@ type UnsettledEffect struct {
 	Scope, Effect string // its key is the reference at the bank
 	Refund        bool   // else a charge
 	Unknown       bool   // nobody works on it any more; else it is started
+	Calls         int    // so far
+	Calling       bool   // the last one may be under way
 }
 
 // Unsettled lists those for the orders of the customers from first to last, both

@@ -18,7 +18,7 @@ func TestUnsettled_isWhatOnlyTheBankKnows(t *testing.T) {
 	}
 	want("before it is paid", 1, 1000)
 	r.wantRefused(r.pay("k", "tok_keyless_lost"), 409, "outcome-unknown")
-	want("its reply is lost", 1, 1000, shop.UnsettledEffect{Scope: "shop", Effect: "charge:payment:1", Unknown: true})
+	want("its reply is lost", 1, 1000, shop.UnsettledEffect{Scope: "shop", Effect: "charge:payment:1", Unknown: true, Calls: 1, Calling: true})
 	want("other customers", 1000, 2000)
 	b.want(1, 0)
 }

@@ -47,8 +47,8 @@ func (o *operator) settle(ctx context.Context) error {
 	return nil
 }
 
-// settleOne settles one effect. That the bank has none counts only when its call can
-// not be under way any more; until then it is left. A refund that the bank has is left
+// settleOne settles one effect. That the bank has none counts only when its last call
+// could not be under way any more as it was asked; until then it is left. A refund that the bank has is left
 // to its task, which looks for itself.
 func (o *operator) settleOne(ctx context.Context, e shop.UnsettledEffect) error {
 	find := o.bank.Find
@@ -63,7 +63,11 @@ func (o *operator) settleOne(ctx context.Context, e shop.UnsettledEffect) error 
 		return nil
 	}
 	o.found[e.Effect] = true
-	s := admin.Settlement{Scope: e.Scope, Key: e.Effect, As: admin.StatusAbsent, Actor: "storm", Reason: "the bank has nothing with this reference"}
+	if len(receipts) == 0 && e.Calling {
+		return nil // the next round asks again
+	}
+	s := admin.Settlement{Scope: e.Scope, Key: e.Effect, As: admin.StatusAbsent, Calls: e.Calls, Actor: "storm",
+		Reason: "the bank has nothing with this reference"}
 	if len(receipts) > 0 {
 		s.As, s.Reason = admin.StatusApplied, "the bank has "+receipts[0].ID
 		if s.Result, err = json.Marshal(receipts[0]); err != nil {

@@ -3,7 +3,9 @@
 -- program cannot read, and writes down who did it and why. What a call or a transaction
 -- has recorded is not a person's to change. Commits by itself, as durable as an answer.
 -- $1 scope  $2 effect key  $3 actor  $4 reason  $5 result
--- Rows: 1 = corrected: the line of the audit; 0 = no person has settled it as applied.
+-- $6 how many calls it has; 0 = it is not said
+-- Rows: 1 = corrected: the line of the audit; 0 = no person has settled it as applied, or
+-- it has other calls.
 with raised as materialized (
     select set_config('synchronous_commit',
                       case current_setting('synchronous_commit')
@@ -12,7 +14,7 @@ with raised as materialized (
     update idem.applied_effects as e
     set    result = $5, updated_at = clock_timestamp()
     from   raised
-    where  e.scope = $1 and e.effect_key = $2 and durable is not null
+    where  e.scope = $1 and e.effect_key = $2 and $6::bigint in (0, e.calls) and durable is not null
     and    e.status = 'applied' and e.fence is null and e.intended_at is not null
     returning e.scope, e.effect_key, e.status, e.calls, e.downstream_key, e.intended_at, e.call_until, e.keyed_until,
               e.cause_door, e.cause_scope, e.cause_key, e.owner_door, e.owner_scope, e.owner_key

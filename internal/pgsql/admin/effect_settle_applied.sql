@@ -5,7 +5,10 @@
 -- Without its fence no owner that comes back can record anything. Commits by itself, as
 -- durable as an answer.
 -- $1 scope  $2 effect key  $3 actor  $4 reason  $5 result
--- Rows: 1 = settled: the line of the audit; 0 = it is settled already, or in flight.
+-- $6 how many calls it had when the other side was asked, which may have done a later one,
+-- too; 0 = it is not said
+-- Rows: 1 = settled: the line of the audit; 0 = it is settled already, in flight, or was
+-- called since.
 with raised as materialized (
     select set_config('synchronous_commit',
                       case current_setting('synchronous_commit')
@@ -14,7 +17,7 @@ with raised as materialized (
     select e.status, e.calls, e.downstream_key, e.last_error, e.intended_at, e.call_until, e.keyed_until,
            e.cause_door, e.cause_scope, e.cause_key, e.owner_door, e.owner_scope, e.owner_key
     from   idem.applied_effects as e
-    where  e.scope = $1 and e.effect_key = $2
+    where  e.scope = $1 and e.effect_key = $2 and $6::bigint in (0, e.calls)
     and   (e.status = 'unknown'
            or e.status = 'started' and e.call_until <= clock_timestamp() and not exists (
                 select from idem.idempotency_keys as k

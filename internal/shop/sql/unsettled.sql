@@ -3,8 +3,10 @@
 -- unknown.
 -- $1 the first customer_id  $2 the one after the last
 -- Rows: one for each, the oldest payment first: its effect's scope and key, whether it is
--- a refund, and whether it is unknown (else started).
-select e.scope, e.effect_key, named.refund, e.status = 'unknown' as unknown
+-- a refund, whether it is unknown (else started), how often it was called, and whether
+-- the last call may be under way.
+select e.scope, e.effect_key, named.refund, e.status = 'unknown' as unknown, e.calls,
+       (e.call_until <= clock_timestamp()) is false as calling
 from   shop.orders as o
 join   shop.payments as p on p.order_id = o.id
 cross  join lateral (values (false, 'charge:payment:' || p.id), (true, 'refund:payment:' || p.id)) as named (refund, effect_key)
