@@ -88,9 +88,10 @@ func operateTasks(t *testing.T, db *idem.DB) {
 			_, retryErr := admin.RetryTask(t.Context(), db, told.ID, carol)
 			return errors.Join(err, retryErr)
 		},
-		"list": func() error { _, err := admin.ListTasks(t.Context(), db, admin.TaskFilter{}); return err },
-		"show": func() error { _, err := admin.ShowTask(t.Context(), db, told.ID); return err },
-		"root": func() error { _, err := admin.TaskRoot(t.Context(), db, told.ID); return err },
+		"queues": func() error { _, _, err := admin.QueuesWithTasks(t.Context(), db, "default"); return err },
+		"list":   func() error { _, err := admin.ListTasks(t.Context(), db, admin.TaskFilter{}); return err },
+		"show":   func() error { _, err := admin.ShowTask(t.Context(), db, told.ID); return err },
+		"root":   func() error { _, err := admin.TaskRoot(t.Context(), db, told.ID); return err },
 	} {
 		if err := do(); err != nil {
 			t.Errorf("%s: %v", doing, err)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Position is a place in a list of keys or of effects, newest first. The zero
@@ -41,11 +42,16 @@ func ParsePosition(text string) (Position, error) {
 	if err == nil && len(parts) == 3 {
 		scope, scopeErr := url.QueryUnescape(parts[1])
 		key, keyErr := url.QueryUnescape(parts[2])
-		if scopeErr == nil && keyErr == nil && scope != "" && key != "" {
+		if scopeErr == nil && keyErr == nil && isText(scope) && isText(key) {
 			return Position{CreatedAt: t, Scope: scope, Key: key}, nil
 		}
 	}
 	return Position{}, fmt.Errorf("%w: a position is a time like 2026-01-31T12:00:00Z, or what a list said of its next page", ErrFilter)
+}
+
+// isText reports whether a column can hold the text, and it is not empty.
+func isText(text string) bool {
+	return text != "" && utf8.ValidString(text) && !strings.ContainsRune(text, 0)
 }
 
 // parameters are p as keys_list and effects_list take it; all nil for the zero Position.

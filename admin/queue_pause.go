@@ -20,7 +20,7 @@ var (
 )
 
 // PauseQueue makes every worker take nothing more from a queue, as queue.Pause does, and
-// writes down who did it and why by the same statement. The queue need not have a task.
+// writes down who did it and why by the same statement. The queue need not have a task; QueuesWithTasks tells.
 //
 // Errors: ErrPaused, ErrFilter, ErrAudit, idem.ErrUnavailable.
 func PauseQueue(ctx context.Context, db *idem.DB, queue string, by By) (Change, error) {
@@ -50,6 +50,19 @@ func ResumeQueue(ctx context.Context, db *idem.DB, queue string, by By) (Change,
 		wake(ctx, db, queue)
 	}
 	return change, failure(ctx, "resume a queue", err)
+}
+
+// QueuesWithTasks reports whether a queue has tasks, also finished ones that are not swept,
+// and names those that have, in order, at most MaxLimit of them: whoever pauses a queue of
+// which no task is there may have meant another.
+//
+// Errors: ErrFilter, idem.ErrUnavailable.
+func QueuesWithTasks(ctx context.Context, db *idem.DB, queue string) (has bool, names []string, err error) {
+	if err := validQueue(queue); err != nil {
+		return false, nil, err
+	}
+	err = db.Pool().QueryRow(ctx, admin.QueuesWithTasks, queue, MaxLimit).Scan(&has, &names)
+	return has, names, failure(ctx, "list queues", err)
 }
 
 func validQueue(name string) error {

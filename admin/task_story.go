@@ -109,6 +109,19 @@ func TaskRoot(ctx context.Context, db *idem.DB, id int64) (Intent, error) {
 	return root, failure(ctx, "find the cause of a task", err)
 }
 
+// Rescued is what becomes of a running task whose lease is over, once a worker of its queue
+// finds it, whatever kinds that handles and whether the queue is paused or not: cancelled
+// if somebody has asked for that, failed if it was in its last attempt, otherwise pending.
+func (s TaskStory) Rescued() queue.Status {
+	switch t := s.Task; {
+	case !t.CancelAt.IsZero():
+		return queue.StatusCancelled
+	case s.Take != nil && s.Take.Started && t.Attempts+1 >= t.MaxAttempts:
+		return queue.StatusFailed
+	}
+	return queue.StatusPending
+}
+
 // all are the task and those that it has caused.
 func (s *TaskStory) all() []Task { return append([]Task{s.Task}, s.Tasks...) }
 

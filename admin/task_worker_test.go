@@ -282,3 +282,43 @@ func TestReleaseKey_notWithATask(t *testing.T) {
 		wantRelease(t, db, release(key), tt.want)
 	}
 }
+
+// What is told of a task whose worker is gone is what the next worker makes of it, though it
+// handles no kind of the task's, and though the queue is paused.
+func TestT17_rescuedIsWhatAWorkerDoes(t *testing.T) {
+	db := open(t)
+	exec(t, db, `with left_behind as (
+		insert into idem.tasks (queue, kind, task_key, payload, status, attempts, takes, max_attempts, fence, lease_until, cancel_at)
+		select 'default', 'k', name, '1', 'running', attempts, attempts + 1, 3, gen_random_uuid(), now() - interval '1 minute',
+		       case when asked then now() - interval '2 minutes' end
+		from (values ('to-wait', 0, false), ('last', 2, false), ('asked', 0, true), ('asked-in-the-last', 2, true),
+		             ('last-not-started', 2, false)) as v (name, attempts, asked)
+		returning id, fence, lease_until, task_key)
+		insert into idem.takes (fence, worker, queue, taken_at, lease_until, started, tasks)
+		select fence, gen_random_uuid(), 'default', lease_until - interval '30 seconds', lease_until,
+		       case when task_key like '%not-started' then 0 else 1 end, array[id]
+		from left_behind`)
+	if _, err := admin.PauseQueue(t.Context(), db, "default", carol); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]queue.Status{
+		"to-wait": queue.StatusPending, "last": queue.StatusFailed, "asked": queue.StatusCancelled,
+		"asked-in-the-last": queue.StatusCancelled, "last-not-started": queue.StatusPending,
+	}
+	left, err := admin.ListTasks(t.Context(), db, admin.TaskFilter{})
+	if err != nil || len(left) != len(told) {
+		t.Fatalf("got %d tasks and error %v", len(left), err)
+	}
+	for _, task := range left {
+		s, err := admin.ShowTask(t.Context(), db, task.ID)
+		if err != nil || s.Rescued() != told[task.Key] {
+			t.Errorf("%s: got %q and error %v, want %q", task.Key, s.Rescued(), err, told[task.Key])
+		}
+	}
+	w := queue.NewWorker(db, queue.Config{})
+	queue.Define[string]("another", queue.Options{}).HandleLeased(w, func(context.Context, string) error { return nil })
+	working(t, w)
+	for _, task := range left {
+		status(t, db, task.ID, told[task.Key])
+	}
+}

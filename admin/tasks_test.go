@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -395,5 +396,23 @@ func TestPauseQueue_isWrittenDown(t *testing.T) {
 		if _, err := admin.PauseQueue(t.Context(), db, queue, carol); !errors.Is(err, admin.ErrFilter) {
 			t.Errorf("%s: got error %v, want %v", name, err, admin.ErrFilter)
 		}
+	}
+}
+
+func TestQueuesWithTasks(t *testing.T) {
+	db := open(t)
+	if has, names, err := admin.QueuesWithTasks(t.Context(), db, "mail"); err != nil || has || names == nil || len(names) > 0 {
+		t.Errorf("of none: got %v, %q and error %v", has, names, err)
+	}
+	exec(t, db, `insert into idem.tasks (queue, kind, task_key, payload)
+		select queue, 'k', key, '1' from unnest(array['money', 'default', 'Money']) as q (queue), unnest(array['a', 'b', null]) as k (key)`)
+	for name, want := range map[string]bool{"money": true, "Money": true, "default": true, "mail": false} {
+		has, names, err := admin.QueuesWithTasks(t.Context(), db, name)
+		if err != nil || has != want || !slices.Equal(names, []string{"Money", "default", "money"}) {
+			t.Errorf("%s: got %v, %q and error %v", name, has, names, err)
+		}
+	}
+	if _, _, err := admin.QueuesWithTasks(t.Context(), db, "a b"); !errors.Is(err, admin.ErrFilter) {
+		t.Errorf("got error %v, want %v", err, admin.ErrFilter)
 	}
 }

@@ -29,6 +29,9 @@ const maxConfig = 1 << 20
 // exist. The zero config stands for none.
 func (e env) configFile(cmd *cobra.Command) (config, error) {
 	if flag := cmd.Flag("config"); flag.Changed {
+		if flag.Value.String() == "" {
+			return config{}, usagef("--config is empty; name a FILE, or leave it out")
+		}
 		return readConfig(flag.Value.String(), "--config")
 	}
 	if path := e.getenv("IDEM_CONFIG"); path != "" {

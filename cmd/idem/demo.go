@@ -61,6 +61,9 @@ The environment is ignored: a storm must not hit a database by accident. With
 			if cmd.Flags().Changed("database-url") && o.databaseURL == "" {
 				return usagef("the database URL in --database-url is empty; leave the flag out for an embedded PostgreSQL")
 			}
+			if cmd.Flags().Changed("data-dir") && o.dataDir == "" {
+				return usagef("--data-dir is empty; name a DIR, or leave it out for a directory that is removed in the end")
+			}
 			if err := o.check(); err != nil {
 				return err
 			}

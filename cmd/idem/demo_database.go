@@ -31,7 +31,7 @@ func openDemoDatabase(ctx context.Context, o demoOptions, log io.Writer) (d *dem
 	url := databaseURL{value: o.databaseURL, source: "--database-url"}
 	if o.databaseURL == "" {
 		if d.server, err = embedded.Start(ctx, embedded.Config{DataDir: o.dataDir, Log: log}); err != nil {
-			return d, err
+			return d, dataDirFault(o, err)
 		}
 		url = databaseURL{value: d.server.URL(), source: "the embedded PostgreSQL"}
 	}
@@ -47,6 +47,15 @@ func openDemoDatabase(ctx context.Context, o demoOptions, log io.Writer) (d *dem
 	ctx, cancel := context.WithTimeout(ctx, demoReadyLimit)
 	defer cancel()
 	return d, d.prepare(ctx, o)
+}
+
+// dataDirFault names the flag of a directory that cannot be used.
+func dataDirFault(o demoOptions, err error) error {
+	isDir := errors.Is(err, embedded.ErrDataDir) || errors.Is(err, embedded.ErrInUse) || errors.Is(err, embedded.ErrVersion)
+	if o.dataDir == "" || !isDir {
+		return err
+	}
+	return exitf(exitFailed, "--data-dir: %s", strings.TrimPrefix(err.Error(), "embedded: "))
 }
 
 // prepare refuses a database that is somebody else's, and makes the tables.

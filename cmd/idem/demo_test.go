@@ -333,6 +333,7 @@ func TestDemo_refusesFlagsThatContradict(t *testing.T) {
 		{"--exit --storm 0", "--exit leaves after the storm"},
 		{"--seed 1 --storm 0", "--seed needs a storm"},
 		{"--data-dir x --database-url postgres://127.0.0.1:1/x", "--data-dir is for the embedded"},
+		{"--data-dir=", "--data-dir is empty"},
 		{"--database-url=", "is empty"},
 		{"--database-url postgres://127.0.0.1:port/x", "cannot be read"},
 		{"--yes", "--yes is for"},
@@ -356,6 +357,18 @@ func TestDemo_refusesFlagsThatContradict(t *testing.T) {
 			t.Errorf("%s: got stdout %q, want none", c.args, out)
 		}
 	}
+}
+
+func TestDemo_saysThatItsDataDirectoryIsNone(t *testing.T) {
+	file := filepath.Join(serverDir(t), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startDemo(t, "--listen", "127.0.0.1:0", "--data-dir", file)
+	if code := r.wait(); code != exitFailed {
+		t.Errorf("got exit code %d, want 1", code)
+	}
+	wantOneLine(t, r.stderr.String(), "idem: --data-dir: unusable data directory: ")
 }
 
 func TestDemo_saysThatItsAddressIsInUse(t *testing.T) {

@@ -49,16 +49,14 @@ are never swept. Reads the whole table.`,
 // filter checks the flags before any database work; admin has the last word.
 func (f effectsListFlags) filter(cmd *cobra.Command) (admin.EffectFilter, error) {
 	filter := admin.EffectFilter{Scope: f.scope, Status: admin.Status(f.status), Limit: f.limit}
-	if f.limit < 1 || f.limit > admin.MaxLimit {
-		return filter, usagef("--limit is %d, it may be 1 to %d", f.limit, admin.MaxLimit)
+	if err := checkRange("--limit", f.limit, 1, admin.MaxLimit); err != nil {
+		return filter, err
 	}
 	if cmd.Flag("status").Changed && !slices.Contains(admin.Statuses(), filter.Status) {
 		return filter, usagef("--status is %q, it may be started, applied, unknown or absent", f.status)
 	}
-	if cmd.Flag("scope").Changed {
-		if err := idem.ValidScope(f.scope); err != nil {
-			return filter, err
-		}
+	if err := checkGivenScope(cmd, f.scope); err != nil {
+		return filter, err
 	}
 	var err error
 	filter.Before, err = positionFlag(cmd, f.before)

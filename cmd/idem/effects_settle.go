@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/admin"
@@ -84,39 +86,52 @@ func (e env) settlement(cmd *cobra.Command, f settleFlags, key string) (admin.Se
 		return s, usagef("effects settle --absent takes no --result: what was not done has none")
 	case cmd.Flag("calls").Changed && f.calls < 1:
 		return s, usagef("--calls is %d, it may be 1 or more: how many calls does idem effects show tell?", f.calls)
-	case f.reason == "":
-		return s, usagef("effects settle needs --reason: it is written down for whoever asks later")
-	case f.actor == "":
-		return s, usagef("effects settle needs --actor: who does this?")
+	}
+	err := cmp.Or(checkWord("KEY", key, idem.MaxEffectKey), checkScope(f.scope), checkBy(cmd, admin.By{Actor: f.actor, Reason: f.reason}))
+	switch {
+	case err != nil:
+		return s, err
 	case !f.yes:
 		return s, usagef("effects settle decides for good; add --yes")
-	}
-	if err := errors.Join(idem.ValidScope(f.scope), admin.ValidEffectKey(key)); err != nil || f.absent {
-		return s, err
+	case f.absent:
+		return s, nil
 	}
 	s.As = admin.StatusApplied
-	var err error
 	s.Result, err = e.resultFlag(f.result)
 	return s, err
 }
 
 // resultFlag reads the value of --result, or the file that it names.
 func (e env) resultFlag(value string) (json.RawMessage, error) {
-	name, isFile := strings.CutPrefix(value, "@")
-	result := []byte(value)
-	if isFile {
-		var err error
-		if result, err = e.readBounded(name, idem.MaxResult); err != nil {
-			return nil, usagef("cannot read the file of --result: %w", err)
-		}
-	}
+	result, err := e.jsonFlag("--result", value, idem.MaxResult)
 	switch {
-	case len(result) > idem.MaxResult:
-		return nil, usagef("--result has more than %d bytes", idem.MaxResult)
+	case err != nil:
+		return nil, err
 	case !json.Valid(result):
 		return nil, usagef("--result is not JSON; give what the program's call would have returned, null if that is nothing")
 	}
 	return result, nil
+}
+
+// jsonFlag reads the value of a flag that takes JSON, or the file that it names.
+func (e env) jsonFlag(what, value string, most int64) ([]byte, error) {
+	text := []byte(value)
+	if name, isFile := strings.CutPrefix(value, "@"); isFile {
+		if name == "" {
+			return nil, usagef("%s is @ without the name of a file; write @FILE, or @- for stdin", what)
+		}
+		var err error
+		if text, err = e.readBounded(name, most); err != nil {
+			return nil, usagef("cannot read the file of %s: %w", what, err)
+		}
+	}
+	switch {
+	case int64(len(text)) > most:
+		return nil, usagef("%s has more than %d bytes", what, most)
+	case !utf8.Valid(text):
+		return nil, usagef("%s is not UTF-8, which JSON has to be", what)
+	}
+	return text, nil
 }
 
 // readBounded reads a file, or stdin for -, as far as it may be long and one byte beyond.

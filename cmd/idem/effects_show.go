@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -44,12 +45,7 @@ only the caller may see: it is shown with --result.`,
 
 // checkEffectName checks scope and key of an effect before any database work.
 func checkEffectName(cmd *cobra.Command, scope, key string) error {
-	if cmd.Flag("scope").Changed {
-		if err := idem.ValidScope(scope); err != nil {
-			return err
-		}
-	}
-	return admin.ValidEffectKey(key)
+	return cmp.Or(checkGivenScope(cmd, scope), checkWord("KEY", key, idem.MaxEffectKey))
 }
 
 // findEffect finds the effect of a key, or of a downstream key, in the scope, or in

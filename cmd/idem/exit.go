@@ -56,7 +56,7 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		code, text = exitFailed, "interrupted"
 	}
-	for _, mark := range []string{"idem: ", "admin: ", "queue: "} {
+	for _, mark := range []string{"idem: ", "admin: ", "queue: ", "embedded: "} {
 		text = strings.TrimPrefix(text, mark)
 		text = strings.ReplaceAll(text, "\n"+mark, "; ") // errors that are joined
 	}

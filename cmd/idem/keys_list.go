@@ -47,16 +47,14 @@ are swept. Reads the whole table.`,
 // filter checks the flags before any database work; admin has the last word.
 func (f keysListFlags) filter(cmd *cobra.Command) (admin.KeyFilter, error) {
 	filter := admin.KeyFilter{Scope: f.scope, State: admin.State(f.state), Limit: f.limit}
-	if f.limit < 1 || f.limit > admin.MaxLimit {
-		return filter, usagef("--limit is %d, it may be 1 to %d", f.limit, admin.MaxLimit)
+	if err := checkRange("--limit", f.limit, 1, admin.MaxLimit); err != nil {
+		return filter, err
 	}
 	if cmd.Flag("state").Changed && !isState(f.state) {
 		return filter, usagef("--state is %q, it may be claimed, answered, withheld, unknown or tombstone", f.state)
 	}
-	if cmd.Flag("scope").Changed {
-		if err := idem.ValidScope(f.scope); err != nil {
-			return filter, err
-		}
+	if err := checkGivenScope(cmd, f.scope); err != nil {
+		return filter, err
 	}
 	var err error
 	filter.Before, err = positionFlag(cmd, f.before)

@@ -35,7 +35,7 @@ and why is written down in the audit: idem why shows it.`,
 			if !cmd.Flag("actor").Changed {
 				r.Actor = whoRuns()
 			}
-			if err := checkRelease(r, yes); err != nil {
+			if err := checkRelease(cmd, r, yes); err != nil {
 				return err
 			}
 			return e.withDB(cmd, func(ctx context.Context, db *idem.DB) error {
@@ -51,18 +51,15 @@ and why is written down in the audit: idem why shows it.`,
 }
 
 // checkRelease tells what the command line lacks before any database work.
-func checkRelease(r admin.Release, yes bool) error {
-	switch {
-	case r.Scope == "":
+func checkRelease(cmd *cobra.Command, r admin.Release, yes bool) error {
+	if r.Scope == "" {
 		return usagef("keys release needs --scope: whose key is it?")
-	case r.Reason == "":
-		return usagef("keys release needs --reason: it is written down for whoever asks later")
-	case r.Actor == "":
-		return usagef("keys release needs --actor: who does this?")
-	case !yes:
+	}
+	err := cmp.Or(checkScope(r.Scope), checkBy(cmd, admin.By{Actor: r.Actor, Reason: r.Reason}))
+	if err == nil && !yes {
 		return usagef("keys release forgets for good; add --yes")
 	}
-	return idem.ValidScope(r.Scope)
+	return err
 }
 
 // whoRuns is the user that runs this program, at this host; empty if the system

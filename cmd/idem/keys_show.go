@@ -35,10 +35,8 @@ hold what only the caller may see: it is shown with --body.`,
 			if err != nil {
 				return err
 			}
-			if cmd.Flag("scope").Changed {
-				if err := idem.ValidScope(scope); err != nil {
-					return err
-				}
+			if err := checkGivenScope(cmd, scope); err != nil {
+				return err
 			}
 			return e.withDB(cmd, func(ctx context.Context, db *idem.DB) error {
 				k, err := findOne(ctx, db, scope, key)
@@ -60,7 +58,7 @@ func keyArgument(text string) (string, error) {
 	if key, err := idem.ParseKey(text); err == nil {
 		return key, nil
 	}
-	return text, idem.ValidKey(text)
+	return text, checkWord("KEY", text, idem.MaxKey)
 }
 
 // findOne finds the key in the scope, or in the only one that has it.

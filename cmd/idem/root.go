@@ -53,9 +53,7 @@ func newRootCommand(e env) *cobra.Command {
 	root.SetErr(e.stderr)
 	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(helpTemplate)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s; run %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagFault)
 	root.PersistentFlags().Bool("json", false, "write data as JSON")
 	root.PersistentFlags().Bool("no-color", false, "no colour, also on a terminal (as NO_COLOR)")
 	setVersion(root)

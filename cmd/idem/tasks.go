@@ -88,6 +88,7 @@ type taskStoryJSON struct {
 	taskJSON
 	Running       int               `json:"running_attempt,omitempty"`
 	Take          *takeJSON         `json:"take"`
+	Rescued       queue.Status      `json:"rescued,omitempty"` // what it becomes whose worker is gone
 	Errors        []admin.TaskError `json:"errors"`
 	Payload       json.RawMessage   `json:"payload,omitempty"`
 	PayloadBase64 []byte            `json:"payload_base64,omitempty"`
@@ -117,6 +118,9 @@ func newTaskStoryJSON(s admin.TaskStory) taskStoryJSON {
 	}
 	for i := range out.Errors {
 		out.Errors[i].At = out.Errors[i].At.UTC()
+	}
+	if s.Task.Status == queue.StatusRunning && !s.Task.Live {
+		out.Rescued = s.Rescued()
 	}
 	if k := s.Take; k != nil {
 		out.Take = &takeJSON{Worker: k.Worker, TakenAt: k.TakenAt.UTC(), LeaseUntil: k.LeaseUntil.UTC(), Started: k.Started, Tasks: k.Tasks}
@@ -171,9 +175,11 @@ func taskText(t admin.Task) string {
 		text += ", its queue is paused"
 	case t.Status == queue.StatusPending && !t.Due:
 		text += ", not due"
+	case toBeCancelled(t) && !t.Live:
+		text += ", its worker is gone, to be cancelled"
 	case t.Status == queue.StatusRunning && !t.Live:
 		text += ", its worker is gone"
-	case t.Status == queue.StatusRunning && !t.CancelAt.IsZero():
+	case toBeCancelled(t):
 		text += ", to be cancelled"
 	case t.Over():
 		text += ", expired"

@@ -128,17 +128,6 @@ func addByFlags(cmd *cobra.Command, by *admin.By) {
 	cmd.Flags().StringVar(&by.Actor, "actor", "", "who does this; else the system's user at this host")
 }
 
-// checkBy tells whether they are missing.
-func checkBy(cmd *cobra.Command, by admin.By) error {
-	switch {
-	case by.Reason == "":
-		return usagef("%s needs --reason: it is written down for whoever asks later", pathBelowRoot(cmd))
-	case by.Actor == "":
-		return usagef("%s needs --actor: who does this?", pathBelowRoot(cmd))
-	}
-	return nil
-}
-
 // check tells what the command line lacks before any database work.
 func (c tasksChange) check(cmd *cobra.Command, f tasksChangeFlags, args []string) (filter admin.TaskFilter, err error) {
 	chosen := f.all
@@ -162,7 +151,7 @@ func (c tasksChange) check(cmd *cobra.Command, f tasksChangeFlags, args []string
 	case len(args) == 1 && c.destroys && !f.yes:
 		return filter, usagef("tasks %s needs --yes", c.verb)
 	case len(args) == 1:
-		return filter, admin.ValidTaskKey(args[0])
+		return filter, checkTaskName(args[0])
 	}
 	return filter, nil
 }

@@ -5,10 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/admin"
@@ -75,14 +74,10 @@ func (e env) newTask(cmd *cobra.Command, f enqueueFlags, kind string) (admin.New
 		return t, usagef("tasks enqueue needs either --key or --unkeyed: may it be enqueued twice?")
 	case !cmd.Flag("payload").Changed:
 		return t, usagef("tasks enqueue needs --payload: what does its handler get? null if nothing")
-	case f.options.MaxAttempts < 1:
-		return t, usagef("--attempts is %d, it may be 1 to %d", f.options.MaxAttempts, queue.MaxAttempts)
-	case f.options.Retention < time.Second:
-		return t, usagef("--retention is %v, it must be 1s or more", f.options.Retention)
 	case f.unkeyed:
 		t.Key = queue.Unkeyed
 	}
-	if err := checkBy(cmd, f.by); err != nil {
+	if err := cmp.Or(f.check(cmd, kind), checkBy(cmd, f.by)); err != nil {
 		return t, err
 	}
 	var err error
@@ -90,26 +85,28 @@ func (e env) newTask(cmd *cobra.Command, f enqueueFlags, kind string) (admin.New
 	return t, err
 }
 
+// check finds values that no task can have.
+func (f enqueueFlags) check(cmd *cobra.Command, kind string) error {
+	return cmp.Or(
+		checkWord("KIND", kind, queue.MaxName),
+		checkFlags(cmd, queue.MaxKey, "key"),
+		checkFlags(cmd, queue.MaxName, "queue"),
+		checkDuration("--delay", f.delay, 0, queue.MaxDelay),
+		checkRange("--priority", f.options.Priority, queue.MinPriority, queue.MaxPriority),
+		checkRange("--attempts", f.options.MaxAttempts, 1, queue.MaxAttempts),
+		checkDuration("--retention", f.options.Retention, time.Second, queue.MaxRetention))
+}
+
 // payloadFlag reads the value of --payload, or the file that it names, as Go would have
 // written it.
 func (e env) payloadFlag(value string) ([]byte, error) {
-	name, isFile := strings.CutPrefix(value, "@")
-	payload := []byte(value)
-	if isFile {
-		var err error
-		if payload, err = e.readBounded(name, queue.MaxPayload); err != nil {
-			return nil, usagef("cannot read the file of --payload: %w", err)
-		}
-	}
-	if len(payload) > queue.MaxPayload {
-		return nil, usagef("--payload has more than %d bytes", queue.MaxPayload)
-	}
-	if !utf8.Valid(payload) {
-		return nil, usagef("--payload is not UTF-8, which JSON has to be")
+	payload, err := e.jsonFlag("--payload", value, queue.MaxPayload)
+	if err != nil {
+		return nil, err
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, payload); err != nil {
-		return nil, usagef("--payload is not JSON: %w", err)
+		return nil, usagef(`--payload is not JSON (%w); write it in quotes, such as '{"order":17}', or @FILE, or null if the handler gets nothing`, err)
 	}
 	return compact.Bytes(), nil
 }
@@ -119,10 +116,15 @@ func (e env) tasksEnqueue(ctx context.Context, db *idem.DB, cmd *cobra.Command, 
 		return err
 	}
 	told, err := admin.EnqueueTask(ctx, db, t, by)
-	if err != nil {
+	name := t.Options.Queue
+	var other *queue.MismatchError
+	switch {
+	case errors.As(err, &other):
+		return exitf(exitRefused, "refused: --key %s of %s is task %d already, of kind %s (%s), with another kind or payload; use another --key for another task",
+			printable(other.Key), printable(name), other.ID, printable(other.Kind), other.Status)
+	case err != nil:
 		return err
 	}
-	name := cmp.Or(t.Options.Queue, queue.DefaultQueue)
 	if asJSON(cmd) {
 		return e.writeJSON(struct {
 			Outcome string `json:"outcome"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,15 +85,20 @@ table from its newest row on, until there are enough.`,
 func (f tasksFlags) filter(cmd *cobra.Command, which ...queue.Status) (admin.TaskFilter, error) {
 	filter := admin.TaskFilter{Queue: f.queue, Kind: f.kind, Status: queue.Status(f.status), Key: f.key,
 		Cause: admin.Intent{Scope: f.causeScope, Key: f.cause}, Limit: f.limit}
-	if limit := cmd.Flag("limit"); limit != nil && (f.limit < 1 || f.limit > admin.MaxLimit) {
-		return filter, usagef("--limit is %d, it may be 1 to %d", f.limit, admin.MaxLimit)
+	if cmd.Flag("limit") != nil {
+		if err := checkRange("--limit", f.limit, 1, admin.MaxLimit); err != nil {
+			return filter, err
+		}
 	}
 	if cmd.Flag("status").Changed && !slices.Contains(which, filter.Status) {
 		return filter, usagef("--status is %q, it may be %s", f.status, statusWords(which))
 	}
-	for _, name := range []string{"queue", "kind", "key", "cause", "cause-scope"} {
-		if flag := cmd.Flag(name); flag.Changed && flag.Value.String() == "" {
-			return filter, usagef("--%s is empty", name)
+	if err := cmp.Or(checkFlags(cmd, queue.MaxName, "queue", "kind"), checkFlags(cmd, queue.MaxKey, "key"), checkFlags(cmd, idem.MaxKey, "cause")); err != nil {
+		return filter, err
+	}
+	if cmd.Flag("cause-scope").Changed {
+		if err := checkText("--cause-scope", f.causeScope, idem.MaxScope); err != nil {
+			return filter, err
 		}
 	}
 	if !cmd.Flag("before").Changed {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ handler may see: it is shown with --payload. A number is an id first.`,
   idem tasks show receipt:17 --queue mail --payload --json`,
 		Args: arguments(1, "one ID or KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := admin.ValidTaskKey(args[0]); err != nil {
+			if err := cmp.Or(checkTaskName(args[0]), checkFlags(cmd, queue.MaxName, "queue")); err != nil {
 				return err
 			}
 			return e.withDB(cmd, func(ctx context.Context, db *idem.DB) error {
@@ -176,12 +177,13 @@ func taskDetails(s admin.TaskStory, paint func(color, string) string) [][]string
 	switch {
 	case t.Status == queue.StatusPending:
 		add("due", moment(t.RunAt))
+		add("waits for", waitsFor(t))
 		if t.Alone {
 			add("taken", "alone: it was running when its worker died")
 		}
 	case t.Status == queue.StatusRunning:
-		add("lease until", taskLeaseText(t))
-		add("running now", takeText(s))
+		add("lease until", taskLeaseText(s))
+		add(takeName(t), takeText(s))
 	}
 	if !t.CancelAt.IsZero() {
 		add("cancellation", "asked for at "+moment(t.CancelAt))
@@ -202,11 +204,19 @@ func taskDetails(s admin.TaskStory, paint func(color, string) string) [][]string
 }
 
 // taskLeaseText says whether the worker is trusted to live.
-func taskLeaseText(t admin.Task) string {
-	if t.Live {
-		return moment(t.LeaseUntil)
+func taskLeaseText(s admin.TaskStory) string {
+	if s.Task.Live {
+		return moment(s.Task.LeaseUntil)
 	}
-	return moment(t.LeaseUntil) + ", which is over: the next worker that looks takes it"
+	return moment(s.Task.LeaseUntil) + ", which is over: " + rescueText(s)
+}
+
+// takeName is the name of the line that says who has a running task.
+func takeName(t admin.Task) string {
+	if t.Live {
+		return "running now"
+	}
+	return "was running"
 }
 
 // takeText says who has a running task, and what of it.

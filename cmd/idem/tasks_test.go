@@ -164,7 +164,7 @@ func TestT17_tasksRefusals(t *testing.T) {
 		{byHand("cancel", "--all"), exitUsage, "4 tasks match; add --yes to cancel what can be"},
 		{byHand("pause", "paused"), exitRefused, "refused: the queue paused is paused already"},
 		{byHand("resume", "money"), exitRefused, "refused: the queue money is not paused"},
-		{byHand("pause", "a\nb"), exitUsage, "invalid filter: the queue: byte 2 is not visible ASCII"},
+		{byHand("pause", "a\nb"), exitUsage, "byte 2 of QUEUE is not visible ASCII; write words and ids, such as receipt:17"},
 	} {
 		wantResult(t, command(t, on(url), tt.args...), tt.code, "idem: "+tt.stderr)
 	}
@@ -216,7 +216,7 @@ func TestTasksEnqueue(t *testing.T) {
 	wantOutput(t, command(t, on(url), line("--key", "receipt:17", "--payload", `{"order":17}`, "--queue", "mail")...), exitDone,
 		"duplicate: receipt:17 of mail is task 1 already, pending; nothing was enqueued\n", "")
 	wantOutput(t, command(t, on(url), line("--key", "receipt:17", "--payload", `{"order":18}`, "--queue", "mail")...), exitRefused, "",
-		"idem: the key belongs to another task: receipt:17 is task 1 of kind receipt.send (pending), with another kind or payload; use another key for another task")
+		"idem: refused: --key receipt:17 of mail is task 1 already, of kind receipt.send (pending), with another kind or payload; use another --key for another task")
 	emptyConfigDir(t)
 	var stdout, stderr bytes.Buffer
 	args := line("--unkeyed", "--payload", "@-", "--priority", "5", "--attempts", "3", "--json")
@@ -238,9 +238,9 @@ func TestTasksEnqueue(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		{line("--unkeyed", "--payload", "1", "--delay", "-1s"), "invalid task: task 0 (unkeyed): Task.Delay is -1s; it must be from 0 to 87600h0m0s"},
-		{line("--key", "a b", "--payload", "1"), `invalid task: task 0 ("a b"): Task.Key: byte 2 is not visible ASCII; use words and ids, such as receipt:1`},
-		{line("--unkeyed", "--payload", "1", "--priority", "9"), `invalid task: kind "receipt.send": Options.Priority is 9; it must be from -5 to 5`},
+		{line("--unkeyed", "--payload", "1", "--delay", "-1s"), "--delay is -1s, it may be 0s to 87600h"},
+		{line("--key", "a b", "--payload", "1"), "byte 2 of --key is not visible ASCII; write words and ids, such as receipt:17"},
+		{line("--unkeyed", "--payload", "1", "--priority", "9"), "--priority is 9, it may be -5 to 5"},
 	} {
 		wantResult(t, command(t, on(url), tt.args...), exitUsage, "idem: "+tt.stderr)
 	}
@@ -258,6 +258,32 @@ func TestTasksPauseAndResume(t *testing.T) {
 	var change changeJSON
 	if err := json.Unmarshal([]byte(got.stdout), &change); err != nil || change.Action != "queue_resume" || change.Scope != "paused" || change.Reason != "ticket 4711" {
 		t.Errorf("got %s (%v)", got.stdout, err)
+	}
+}
+
+// A queue may be paused ahead of its first task, or its name may be a slip: whoever wrote it
+// is told what there is.
+func TestTasksPause_tellsOfAQueueWithoutTasks(t *testing.T) {
+	url := withTasks(t)
+	const others = "no task of this queue is there, but of default, money, paused"
+	wantResult(t, command(t, on(url), byHand("resume", "mony")...), exitRefused, "idem: refused: the queue mony is not paused; "+others)
+	wantOutput(t, command(t, on(url), byHand("pause", "mony")...), exitDone,
+		"paused the queue mony: nothing is taken from it until idem tasks resume; what is running goes on\n", "idem: look at the name mony: "+others)
+	wantResult(t, command(t, on(url), byHand("pause", "mony")...), exitRefused, "idem: refused: the queue mony is paused already; "+others)
+	wantOutput(t, command(t, on(url), byHand("resume", "mony")...), exitDone, "resumed the queue mony\n", "idem: look at the name mony: "+others)
+	for name, want := range map[string]bool{"mony": false, "money": true} {
+		got := command(t, on(url), byHand("pause", name, "--json")...)
+		var line pauseJSON
+		if err := json.Unmarshal([]byte(got.stdout), &line); err != nil || line.Action != "queue_pause" || line.Scope != name ||
+			line.HasTasks != want || strings.Join(line.Queues, " ") != "default money paused" {
+			t.Errorf("%s: got %s (%v)", name, got.stdout, err)
+		}
+	}
+	empty := pgtest.NewURL(t)
+	got := command(t, on(empty), byHand("pause", "mail", "--json")...)
+	wantResult(t, got, exitDone, "idem: look at the name mail: no queue has a task")
+	if !strings.Contains(got.stdout, "\"queue_has_tasks\": false,\n  \"queues_with_tasks\": []\n") {
+		t.Errorf("got %s, want a list without names", got.stdout)
 	}
 }
 

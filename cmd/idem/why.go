@@ -44,16 +44,10 @@ Exit code 3 if nothing is known.`,
 // checkWhy refuses what can be neither the key of a request nor that of an effect or a
 // task.
 func checkWhy(cmd *cobra.Command, scope, text string) error {
-	if cmd.Flag("scope").Changed {
-		if err := idem.ValidScope(scope); err != nil {
-			return err
-		}
+	if err := checkGivenScope(cmd, scope); err != nil {
+		return err
 	}
-	_, err := keyArgument(text)
-	if err != nil && admin.ValidEffectKey(text) == nil {
-		return nil
-	}
-	return err
+	return checkWord("KEY", text, idem.MaxEffectKey)
 }
 
 // why tells the story of a key; what is no key of a request may be one of an effect or of a

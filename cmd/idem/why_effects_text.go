@@ -81,8 +81,12 @@ func settleText(e admin.Effect) string {
 // not run again by itself.
 func andRetry(e admin.Effect, tasks []admin.Task) string {
 	for _, t := range tasks {
-		if t.Intent() == e.Owner && (t.Status == queue.StatusFailed || t.Status == queue.StatusCancelled) {
+		switch {
+		case t.Intent() != e.Owner:
+		case t.Status == queue.StatusFailed, t.Status == queue.StatusCancelled:
 			return fmt.Sprintf("; and then, to go on: idem tasks retry %d --reason TEXT", t.ID)
+		case toBeCancelled(t):
+			return fmt.Sprintf("; and then, to go on, once the task is cancelled: idem tasks retry %d --reason TEXT", t.ID)
 		}
 	}
 	return ""
@@ -95,7 +99,9 @@ func nextAttempt(e admin.Effect, tasks []admin.Task) string {
 		case t.Intent() != e.Owner:
 		case t.Status == queue.StatusDone:
 			return "The next caller"
-		case t.Finished():
+		case !t.Finished():
+			return goesOn(t)
+		default:
 			return fmt.Sprintf("The task is %s, so that nobody repeats it by itself: idem tasks retry %d --reason TEXT", t.Status, t.ID)
 		}
 	}

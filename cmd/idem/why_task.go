@@ -67,7 +67,7 @@ func taskHead(s admin.TaskStory) string {
 		return name + " waits" + waitText(t) + "."
 	case queue.StatusRunning:
 		if !t.Live {
-			return name + " was running when its worker fell silent; another one takes it over."
+			return name + " was running when its worker fell silent; " + rescueText(s) + "."
 		}
 		return name + " is running now" + cancelText(t) + "."
 	case queue.StatusDone:
@@ -80,7 +80,7 @@ func taskHead(s admin.TaskStory) string {
 
 // waitText says what a pending task waits for.
 func waitText(t admin.Task) string {
-	text := " to be taken"
+	text := " for " + workerOf(t)
 	if !t.Due {
 		text = " until " + moment(t.RunAt)
 	}
@@ -88,7 +88,7 @@ func waitText(t admin.Task) string {
 		text += ", after " + attemptsText(t) + " attempts"
 	}
 	if t.Paused {
-		text += "; its queue is paused"
+		text += "; " + pausedText(t)
 	}
 	return text
 }
@@ -97,7 +97,7 @@ func cancelText(t admin.Task) string {
 	if t.CancelAt.IsZero() {
 		return ""
 	}
-	return "; its cancellation was asked for"
+	return "; its cancellation was asked for, so no other attempt follows"
 }
 
 // enqueueText says what enqueueing the task again meets.
@@ -107,6 +107,8 @@ func enqueueText(s admin.TaskStory) string {
 		return "No, not without need: it has no key, so that would be another task, and run as well."
 	case s.Retry == admin.RetryDuplicate && t.Status == queue.StatusFailed, s.Retry == admin.RetryDuplicate && t.Status == queue.StatusCancelled:
 		return fmt.Sprintf("It does no harm and does not help: its key is remembered until %s. It runs again by idem tasks retry %d --reason TEXT.", moment(t.ExpiresAt), t.ID)
+	case nextStatus(s) == queue.StatusCancelled, nextStatus(s) == queue.StatusFailed:
+		return fmt.Sprintf("It does no harm and does not help: it is a duplicate of a task that is about to be %s. Once it is, it runs again by idem tasks retry %d --reason TEXT.", nextStatus(s), t.ID)
 	case s.Retry == admin.RetryDuplicate:
 		return "It does no harm: it is a duplicate, and nothing runs twice. With another payload it is refused."
 	case s.Outcome == admin.OutcomeNotApplied:
@@ -125,10 +127,12 @@ func newTaskKeyText(s admin.TaskStory) string {
 		return "No. Nobody knows whether " + effectName(*e) + " was applied: it might be done a second time."
 	}
 	switch {
+	case nextStatus(s) == queue.StatusCancelled, nextStatus(s) == queue.StatusFailed:
+		return fmt.Sprintf("No, not before it is %s: until then its worker may only be late, and finish it.", nextStatus(s))
 	case !s.Task.Finished():
 		return "No. Both would run."
 	case unfinished(s.Tasks) != nil:
-		return "No. " + taskName(*unfinished(s.Tasks)) + ", which it has caused, will still run."
+		return "No. " + unfinishedText(*unfinished(s.Tasks)) + "."
 	case s.Task.Status == queue.StatusDone:
 		return "No. It would do it a second time."
 	default:

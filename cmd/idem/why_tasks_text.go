@@ -35,29 +35,39 @@ func anyTask(tasks []admin.Task, status queue.Status) bool {
 func tasksText(tasks []admin.Task) string {
 	var parts []string
 	for _, group := range []struct {
-		status queue.Status
-		text   string
+		is   func(admin.Task) bool
+		text string
 	}{
-		{queue.StatusFailed, "Failed for good"},
-		{queue.StatusCancelled, "Cancelled"},
-		{queue.StatusRunning, "Running now"},
-		{queue.StatusPending, "Will still run"},
-		{queue.StatusDone, "Done"},
+		{hasStatus(queue.StatusFailed), "Failed for good"},
+		{hasStatus(queue.StatusCancelled), "Cancelled"},
+		{toBeCancelled, "To be cancelled"},
+		{func(t admin.Task) bool { return isRunning(t) && !t.Live }, "Left by a worker that is gone"},
+		{func(t admin.Task) bool { return isRunning(t) && t.Live }, "Running now"},
+		{func(t admin.Task) bool { return t.Status == queue.StatusPending && t.Paused }, "Will run once the queue is resumed"},
+		{func(t admin.Task) bool { return t.Status == queue.StatusPending && !t.Paused }, "Will still run"},
+		{hasStatus(queue.StatusDone), "Done"},
 	} {
-		if names := tasksWith(tasks, group.status); names != "" {
+		if names := tasksThat(tasks, group.is); names != "" {
 			parts = append(parts, group.text+": "+names+".")
 		}
 	}
 	return strings.Join(parts, " ")
 }
 
-// tasksWith names the tasks with a status.
-func tasksWith(tasks []admin.Task, status queue.Status) string {
+func hasStatus(status queue.Status) func(admin.Task) bool {
+	return func(t admin.Task) bool { return t.Status == status }
+}
+
+// isRunning reports whether a task is running, and nobody has asked for its cancellation.
+func isRunning(t admin.Task) bool { return t.Status == queue.StatusRunning && !toBeCancelled(t) }
+
+// tasksThat names the tasks of which something is true.
+func tasksThat(tasks []admin.Task, is func(admin.Task) bool) string {
 	var names []string
 	more := 0
 	for _, t := range tasks {
 		switch {
-		case t.Status != status:
+		case !is(t):
 		case len(names) == tasksInSentence:
 			more++
 		default:

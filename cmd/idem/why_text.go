@@ -156,7 +156,7 @@ func newKeyText(s admin.Story) string {
 	case s.Outcome == admin.OutcomeCommitted && s.Remembered != nil && s.Remembered.Outcome == admin.OutcomeCommitted:
 		return "No. It would do it a second time."
 	case unfinished(s.Tasks) != nil:
-		return "No. " + taskName(*unfinished(s.Tasks)) + ", which it has caused, will still run: it might be done a second time."
+		return "No. " + unfinishedText(*unfinished(s.Tasks)) + ": it might be done a second time."
 	case s.Outcome == admin.OutcomeCommitted && anyTask(s.Tasks, queue.StatusDone):
 		return "No. A task that it has caused is done: it might be done a second time."
 	case s.Outcome == admin.OutcomeCommitted:

@@ -102,6 +102,9 @@ var taskCancelTell string
 //go:embed task_enqueue_by_hand.sql
 var taskEnqueue string
 
+//go:embed queues_with_tasks.sql
+var queuesWithTasks string
+
 //go:embed queue_pause_by_hand.sql
 var queuePause string
 
@@ -143,6 +146,8 @@ var (
 	TaskCancelAsk  = pgsql.Statement(taskCancelAsk)
 	TaskCancelTell = pgsql.Statement(taskCancelTell)
 	TaskEnqueue    = pgsql.Statement(taskEnqueue)
-	QueuePause     = pgsql.Statement(queuePause)
-	QueueResume    = pgsql.Statement(queueResume)
+
+	QueuesWithTasks = pgsql.Statement(queuesWithTasks)
+	QueuePause      = pgsql.Statement(queuePause)
+	QueueResume     = pgsql.Statement(queueResume)
 )
