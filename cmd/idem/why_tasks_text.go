@@ -48,10 +48,20 @@ func tasksText(tasks []admin.Task) string {
 		{hasStatus(queue.StatusDone), "Done"},
 	} {
 		if names := tasksThat(tasks, group.is); names != "" {
-			parts = append(parts, group.text+": "+names+".")
+			parts = append(parts, group.text+": "+names+"."+retried(tasks, group.is))
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// retried says how a dead letter of those that is chooses is run again, if it is one.
+func retried(tasks []admin.Task, is func(admin.Task) bool) string {
+	for _, t := range tasks {
+		if is(t) && t.Status == queue.StatusFailed {
+			return fmt.Sprintf(" Once the reason is mended: idem tasks retry %d --reason TEXT.", t.ID)
+		}
+	}
+	return ""
 }
 
 func hasStatus(status queue.Status) func(admin.Task) bool {

@@ -127,7 +127,7 @@ func retryText(s admin.Story) string {
 	switch {
 	case isClaim(s):
 		return "Yes. It takes over and runs as new: no effect has started."
-	case unfinished(s.Tasks) != nil, anyTask(s.Tasks, queue.StatusDone):
+	case len(s.Tasks) > 0 && s.Outcome != admin.OutcomeNotApplied: // it was carried out, or there would be none
 		return "Not without need: it runs as new; an effect or a task of the same key is not repeated, everything else would be done a second time."
 	case len(effectsThatMayBe(s)) > 0:
 		return "Not without need: it runs as new; an effect of the same key is not repeated, everything else would be done a second time."
@@ -161,6 +161,8 @@ func newKeyText(s admin.Story) string {
 		return "No. A task that it has caused is done: it might be done a second time."
 	case s.Outcome == admin.OutcomeCommitted:
 		return "No. An effect is applied, and a new key might apply another: see first what it came to."
+	case len(s.Tasks) > 0 && isFree(s):
+		return "No. It has caused " + taskName(s.Tasks[0]) + ", so it was carried out: it might be done a second time."
 	case s.Retry == admin.RetryRuns && isFree(s):
 		return "No need. This one is free."
 	default:
