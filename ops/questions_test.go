@@ -223,6 +223,30 @@ func wantNames(t *testing.T, d *demo, p *server) {
 	})
 }
 
+// TestExpressions_ofAShareAreOfTheSame wants a share that is asked for in several places to be
+// one share.
+func TestExpressions_ofAShareAreOfTheSame(t *testing.T) {
+	for part, whole := range map[string]string{
+		`outcome=~"key_missing|unguarded"`: `outcome!="unauthenticated"`,
+		`result="retried"`:                 `result=~"done|retried|failed|cancelled"`,
+	} {
+		found := 0
+		for where, all := range expressions(t) {
+			for _, expr := range all {
+				if !strings.Contains(expr, part) || !strings.Contains(expr, "/") {
+					continue
+				}
+				if found++; !strings.Contains(expr, whole) {
+					t.Errorf("%s: the share of %s is not of %s:\n%s", where, part, whole, expr)
+				}
+			}
+		}
+		if found < 4 {
+			t.Errorf("the share of %s was found in %d places, want an alert, its page, a panel and docs/watching.md", part, found)
+		}
+	}
+}
+
 // expressions are all that are shipped, by where they are.
 func expressions(t *testing.T) map[string][]string {
 	t.Helper()
