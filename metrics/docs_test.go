@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -44,5 +45,30 @@ func TestDocs_theTableHasEveryMetric(t *testing.T) {
 	}
 	for name := range onPage {
 		t.Errorf("%s is on the page and in no scrape", name)
+	}
+}
+
+// How many lines a route and a kind have in a scrape is said where they are bounded.
+func TestDocs_sayHowManyLinesThereAre(t *testing.T) {
+	m := measure(t, metrics.Config{})
+	m.Observe(t.Context(), idem.Event{Kind: idem.EventRoute, Route: "r"})
+	m.Observe(t.Context(), idem.Event{Kind: idem.EventHandler, Queue: "q", TaskKind: "k"})
+	lines := map[string]int{}
+	for name := range m.scrape(t) {
+		for _, of := range []string{"route", "kind"} {
+			if regexp.MustCompile(`[{,]` + of + `="`).MatchString(name) {
+				lines[of]++
+			}
+		}
+	}
+	for file, of := range map[string]string{"../docs/watching.md": "route", "metrics.go": "kind"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprintf("about %d lines", (lines[of]+5)/10*10)
+		if !strings.Contains(string(text), said) {
+			t.Errorf("%s does not say that a %s has %s: it has %d", file, of, said, lines[of])
+		}
 	}
 }

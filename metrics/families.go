@@ -4,8 +4,11 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Buckets, in seconds. A replay takes a millisecond or two, a request that waits five
 // seconds at most unless its route says otherwise; a task may take minutes, and wait for hours.
+// Waits are told apart where it matters whether they end in time: a quantile is anywhere
+// between two bounds, and what has waited in vain for the five seconds ends just above them.
 var (
 	requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	waitBuckets    = []float64{.01, .05, .1, .25, .5, 1, 1.5, 2, 3, 4, 5, 5.5, 10, 30}
 	taskBuckets    = []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 	delayBuckets   = []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
 	attemptBuckets = []float64{1, 2, 3, 4, 5, 7, 10, 20, 50, 100}
@@ -34,7 +37,7 @@ func newFamilies() families {
 	}
 	return families{
 		requests:       counter("idem_requests_total", "Requests on guarded routes, by what their clients were told.", "route", "outcome"),
-		waitSeconds:    histogram("idem_wait_seconds", "How long requests waited for the first one under their key; only those that waited.", requestBuckets, "route"),
+		waitSeconds:    histogram("idem_wait_seconds", "How long requests waited for the first one under their key; only those that waited.", waitBuckets, "route"),
 		requestSeconds: histogram("idem_request_seconds", "From a request's arrival to its answer.", requestBuckets, "route", "outcome"),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idem_in_flight",
 			Help: "Requests on guarded routes that have arrived and have no answer yet."}, []string{"route"}),

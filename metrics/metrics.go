@@ -38,8 +38,11 @@ type Config struct {
 	// Pool leads to the database whose numbers are read when they are scraped, as a role
 	// with the grants of a program: at most every MaxAge, in one round trip. Give it a pool
 	// of its own, of one connection, where the program's may have none free for long: then
-	// these numbers are missing. Nil does without them; for a program that only enqueues, or
-	// where another process tells them.
+	// these numbers are missing. Nil does without them. Do not leave them to the workers
+	// alone: when all of these are gone, a process that serves or enqueues must be left to
+	// tell for how long tasks have waited. Prometheus has to give a scrape more than the
+	// 5 s that a reading may take (scrape_timeout), or it gets nothing at all when the
+	// database is slow.
 	Pool *pgxpool.Pool
 	// TraceID is the id of the trace that an event's context belongs to, or empty: it
 	// becomes the exemplar trace_id of counters and histograms of requests and tasks, which

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,5 +106,27 @@ func TestScrape_findsWhatIsLacking(t *testing.T) {
 		if got := strings.Join(s.lacks(expr), ", "); got != want {
 			t.Errorf("%s: got %q, want %q", expr, got, want)
 		}
+	}
+}
+
+// wantBounds wants every bound of a histogram in tests/ to be one that the program has: with
+// others promtool's tests prove nothing, since a quantile is made of the bounds around it.
+func wantBounds(t *testing.T, s scrape) {
+	t.Helper()
+	found := 0
+	for _, r := range rules(t) {
+		for _, m := range selector.FindAllStringSubmatch(read(t, filepath.Join("tests", r.page()+".yaml")), -1) {
+			for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+				if l[1] != "le" {
+					continue
+				}
+				if found++; !s.labels[m[1]]["le"][l[3]] {
+					t.Errorf("tests/%s.yaml: %s has no bound %s", r.page(), m[1], l[3])
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no bound was found")
 	}
 }
