@@ -1,6 +1,9 @@
 package claim
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // commits reports whether a text of SQL holds a statement that commits: one whose verb is
 // COMMIT, END or PREPARE TRANSACTION. It is asked before every statement. The body of a
@@ -96,8 +99,8 @@ func dollarTag(sql string) string {
 // behindComment is what follows the comment that sql begins with. Those with an end may
 // hold others.
 func behindComment(sql string) string {
-	if sql[0] == '-' {
-		return behind(sql, "\n")
+	if sql[0] == '-' { // to the end of its line
+		return sql[cmp.Or(strings.IndexAny(sql, "\r\n")+1, len(sql)):]
 	}
 	depth := 1
 	for i := 2; i < len(sql); i++ {

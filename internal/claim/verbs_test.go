@@ -27,6 +27,8 @@ func TestCommits_seesAStatementThatCommitsWhereverItBegins(t *testing.T) {
 		"-- name: CreateOrder :one\ninsert into orders values ($1) returning id": false,
 		"-- commit\nselect 1":                   false,
 		"-- select 1\ncommit":                   true,
+		"-- select 1\rcommit":                   true, // a carriage return ends a line, too
+		"-- select 1":                           false,
 		"/* commit; */ select 1":                false,
 		"/* a /* b */ ; commit; */ select 1":    false,
 		"/* a */ commit":                        true,
