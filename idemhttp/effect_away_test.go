@@ -65,6 +65,7 @@ func (c absence) try(t *testing.T) {
 	}
 	if c.back {
 		eventually(t, "the call is given up", func() bool { return a.effectResults()[idem.EffectUnknown] == 1 })
+		a.wantCallsAgain(honours)
 		comesBack()
 	}
 	first := <-begun

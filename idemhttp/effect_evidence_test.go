@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,16 +158,20 @@ func TestCall_finalTransactionWithinIt(t *testing.T) {
 	}
 }
 
-// A recorded result that the program cannot read is no reason to believe its handler.
+// A recorded result that the program cannot read is no reason to believe its handler, and
+// nothing of it is told.
 func TestCall_resultOfAnotherTypeIsNotAnsweredOver(t *testing.T) {
 	r := newRig(t)
-	number := true
+	type narrow struct {
+		Number int8 `json:"number"`
+	}
+	wide := true
 	r.handle("/pay", onALease, func(w http.ResponseWriter, req *http.Request) {
 		var err error
-		if number {
-			_, err = idem.Call(req.Context(), charge(), func(context.Context, string) (int, error) { return 1, nil })
+		if wide {
+			_, err = idem.Call(req.Context(), charge(), func(context.Context, string) (receipt, error) { return receipt{4111}, nil })
 		} else {
-			_, err = idem.Call(req.Context(), charge(), func(context.Context, string) (receipt, error) { return receipt{1}, nil })
+			_, err = idem.Call(req.Context(), charge(), func(context.Context, string) (narrow, error) { return narrow{1}, nil })
 		}
 		if err != nil {
 			http.Error(w, "declined", http.StatusPaymentRequired)
@@ -174,7 +179,14 @@ func TestCall_resultOfAnotherTypeIsNotAnsweredOver(t *testing.T) {
 	})
 	r.serve()
 	r.want(r.send(post("/pay", "a", "{}")), 200, "")
-	number = false
+	wide = false
 	r.want(r.send(post("/pay", "b", "{}")), 503, "unavailable")
 	r.wantRows("select count(*) from idem.idempotency_keys where key = 'b'", 0) // nothing is remembered
+	r.server.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.events[len(r.events)-1]
+	if last.Err == nil || !strings.Contains(last.Err.Error(), "cannot unmarshal number into") || strings.Contains(last.Err.Error(), "4111") {
+		t.Errorf("told %+v, want why, and not the result", last)
+	}
 }

@@ -12,6 +12,19 @@ import (
 	"github.com/idem-go/idem/idemhttp"
 )
 
+// wantCallsAgain fails unless every unknown effect that was told says whether the next retry
+// calls again.
+func (r *rig) wantCallsAgain(want bool) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.Result == idem.EffectUnknown && strings.Contains(e.Err.Error(), "calls again, with the same key") != want {
+			r.t.Errorf("it is told that %v; the next retry calls again: %v", e.Err, want)
+		}
+	}
+}
+
 // An effect that nobody knows wakes somebody if it has to be settled, and nobody if the next
 // retry finds it out.
 func TestLogEvents_sayWhetherAnUnknownEffectIsToBeSettled(t *testing.T) {
